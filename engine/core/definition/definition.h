@@ -41,9 +41,9 @@ struct outcome_rules { /* conditions over .response; where one is unset, the def
 };
 
 struct probe {
-    struct slice adapter; /* its name, which is the member that selects it */
+    struct slice adapter; /* the adapter's name, which is the member that selects it */
     struct template settings;
-    struct outcome_rules outcome; /* of these it has completed, absent and running */
+    struct outcome_rules outcome; /* a probe has the rules completed, absent and running */
     struct template result;
     int64_t visibility_ms; /* "absent" counts only when the last send is that long ago; 5s by default */
     int64_t timeout_ms;
@@ -80,9 +80,9 @@ struct compensator { /* the tool that undoes: registered with a tool, or written
     struct template with;
     bool tolerates_absent, voids_key;
     bool has_retry;
-    struct retry_policy retry; /* in a compiled definition its own members, else those of the tool, else of the class */
+    struct retry_policy retry;     /* a compiled definition fills members in from the tool, else from the class */
     struct retry_policy own_retry; /* only the members that it has itself; 0: it has none */
-    struct slice pointer;          /* its place in the document */
+    struct slice pointer;          /* the place of the undo in the document */
     int64_t give_up_after_ms;      /* 24h by default */
 };
 
@@ -112,7 +112,7 @@ struct tool {
     bool terminal;
     struct template scope; /* plain paths over .args: the scope of a call, where its step or caller gives none */
     bool has_retry;
-    struct retry_policy retry;     /* for the stricter class, see retry_policy_of() */
+    struct retry_policy retry;     /* the policy of the stricter class, see retry_policy_of() */
     struct retry_policy own_retry; /* only the members that are written; 0: there are none */
     int64_t timeout_ms;            /* 30s by default */
     const struct schema *input;    /* the schema of its arguments; may be NULL */
@@ -158,7 +158,7 @@ enum step_kind {
 
 struct step_definition {
     enum step_kind kind;
-    struct slice id;   /* its id, unique in the saga; a member of a group has the whole path: "hotels#0/book" */
+    struct slice id;   /* the step's id, unique in the saga; a member of a group has the whole path: "hotels#0/book" */
     struct slice name; /* the key is derived from it: the id, or in open sagas the name that the caller gave */
     uint32_t index;
     const struct tool *tool; /* the tool of STEP_CALL; NULL for the other kinds */
@@ -187,7 +187,7 @@ struct step_definition {
     uint32_t group;                      /* the step of the group */
     uint32_t element;                    /* the number of its element of for_each */
     const struct definition *written_in; /* the saga that it was written in; NULL: the outermost one */
-    uint32_t member;                     /* its index in that saga */
+    uint32_t member;                     /* the step's index in that saga */
 };
 
 /* A group has no call of its own: its members do the work. */
@@ -203,8 +203,8 @@ struct lock_definition {
 
 struct follower_definition { /* a saga that starts when this one has completed: `then` */
     struct slice saga;
-    struct template input; /* its input; unset: {} */
-    struct template id;    /* its business id; unset: an id made of the id of this saga */
+    struct template input; /* the input of the follower; unset: {} */
+    struct template id;    /* the business id of the follower; unset: an id made of the id of this saga */
 };
 
 enum saga_kind {
@@ -357,9 +357,9 @@ struct document_item {
     enum definition_kind kind;
     struct slice name, body;
     struct digest identity;        /* the SHA-256 of its canonical form */
-    struct slice pointer;          /* its place, such as "/tools/0" */
-    const struct tool *tool;       /* of a DEFINITION_TOOL */
-    const struct definition *saga; /* of a DEFINITION_SAGA */
+    struct slice pointer;          /* the place in the document, such as "/tools/0" */
+    const struct tool *tool;       /* the tool of a DEFINITION_TOOL */
+    const struct definition *saga; /* the saga of a DEFINITION_SAGA */
 };
 
 struct document_check { /* a thing that only the layers above can check: settings of an adapter, or a jq program */
