@@ -46,7 +46,7 @@ struct bridge {
     bool ended;
 };
 
-struct passage { /* of one message */
+struct passage { /* the passage of one message */
     struct list_link link;
     struct bridge *bridge;
     struct arena arena;

@@ -14,7 +14,7 @@
 struct mcp_draft {
     struct arena *arena;
     struct slice server; /* JSON: `server` as the definitions have it */
-    struct slice prefix; /* of the names; may be empty */
+    struct slice prefix; /* the prefix of the names; may be empty */
     struct slice names[MCP_DRAFT_TOOLS_MAX];
     struct slice tools[MCP_DRAFT_TOOLS_MAX]; /* JSON */
     size_t count;

@@ -48,7 +48,7 @@ const struct token *tokens_find(const struct tokens *tokens, const struct digest
 bool token_tools_have(const struct token_tools *tools, struct slice name);
 bool token_tools_equal(const struct token_tools *a, const struct token_tools *b);
 struct token_tools token_tools_copy(const struct token_tools *tools, struct arena *arena);
-/* Of the row of certificates with this name. */
+/* The digest of the row of certificates with this name. */
 struct digest token_certificate_digest(struct slice name);
 /* 1 to 128 printable characters without spaces; a namespace is not "*" either, which stands for all of them. */
 bool token_name_is_good(struct slice name);

@@ -217,7 +217,7 @@ struct grant_watch {
     struct api *api; /* NULL: it has stopped */
     struct timer timer;
     bool is_on, asks;
-    struct arena arena; /* of one look */
+    struct arena arena; /* the arena of one look */
     struct engine_request asked;
 };
 

@@ -5,7 +5,7 @@
 #include "base/instant.h"
 #include "base/utf8.h"
 
-#define TEXT_BYTES_MAX 256 /* of a run and of a scope, as of a call */
+#define TEXT_BYTES_MAX 256 /* the bytes of a run and of a scope, as in a call */
 #define TURN_BYTES_MAX 128
 #define TOOLS_MAX 100
 #define LIFE_MS (INT64_C(24) * 3600 * 1000) /* where nobody says how long */

@@ -11,7 +11,7 @@ struct problem_more {                          /* what a problem may carry besid
     const struct faults *faults;               /* `errors` */
     struct slice operation, pointers, pattern; /* JSON, members of these names */
     struct slice cursor;                       /* text, a member of this name: where to go on */
-    struct slice challenge;                    /* of a 401: the header WWW-Authenticate; SLICE_NONE: the usual one */
+    struct slice challenge;                    /* the WWW-Authenticate of a 401; SLICE_NONE: the usual one */
     int64_t retry_after_ms;                    /* 0: what the code calls for */
 };
 

@@ -30,13 +30,13 @@ struct api {
     struct engine *engine;
     struct http_server *server;
     const char *tokens_file;
-    struct tokens tokens; /* of the file */
-    struct tokens dev;    /* of the option */
+    struct tokens tokens; /* the tokens of the file */
+    struct tokens dev;    /* the tokens of the option */
     struct oidc_options oidc;
     struct issuer *issuer; /* NULL: there is none */
     bool has_tokens;       /* a file, the option or an issuer gives tokens: nobody comes in without one */
     struct sessions sessions;
-    struct tokens_seen tokens_seen; /* of the file as last read, to see a change */
+    struct tokens_seen tokens_seen; /* what the file was when it was last read, to see a change */
     bool tokens_wrong;              /* the file was wrong when it was last read: what we have still holds */
     bool tokens_gone;               /* the file was not there when it was last looked for */
     int64_t tokens_good_ms;         /* when the tokens in memory were last those of the file */
@@ -46,7 +46,7 @@ struct api {
     size_t holding, holding_max; /* answers held because the caller asked to wait, and how many may be */
     bool stopping;
     struct list waiting;   /* requests that stop waiting when the service stops */
-    struct list followers; /* of the feed of events */
+    struct list followers; /* the followers of the feed of events */
     struct grant_watch *grant_watch;
     struct host_keys mcp_keys;
     struct slice mcp_origins; /* with commas between */
@@ -71,7 +71,7 @@ struct api_request {
     struct jwt_use *jwt;            /* that the request shows as its token; NULL: none */
     struct digest token;            /* whose right this is; looked for again while it waits, and before its answer */
     bool has_certificate;           /* the right is that of the certificate of the connection */
-    int64_t certificate_expires_ms; /* of a good one that the connection has, whoever asks; 0: none */
+    int64_t certificate_expires_ms; /* the end of the connection's good certificate, whoever asks; 0: none */
     bool has_session;               /* the token was shown by the console when its session began, not by this request */
     struct digest session;          /* its secret */
     struct slice body;              /* passed json_check(), trimmed; "{}" where none was sent */
@@ -81,11 +81,11 @@ struct api_request {
     /* The client left or the service stops. NULL: the engine's request is cancelled. */
     void (*cancel)(struct api_request *request);
     struct list_link link;     /* in api->waiting */
-    int64_t wait_ms;           /* of ?wait= */
+    int64_t wait_ms;           /* the time of ?wait= */
     bool holds;                /* counted in api->holding */
-    size_t limit;              /* of ?limit= */
-    int status;                /* of the answer to come; 0: 200 */
-    struct slice location;     /* of the saga that was started */
+    size_t limit;              /* the limit of ?limit= */
+    int status;                /* the status of the answer to come; 0: 200 */
+    struct slice location;     /* the location of the saga that was started */
     struct start_batch *batch; /* this is an element of: its answer goes there; NULL: to the client */
     void *state;               /* the handler's */
 };
@@ -123,7 +123,7 @@ bool request_failed(struct api_request *request);
 void request_answer_text(struct api_request *request, int status, const char *content_type, struct slice text);
 /* SLICE_NONE: an answer without a body. */
 void request_answer_json(struct api_request *request, int status, struct slice json);
-/* Of a stream that the handler has begun: these are the last bytes, unless the token was revoked. */
+/* The last bytes of a stream that the handler has begun, unless the token was revoked. */
 void request_end_stream(struct api_request *request, struct slice last);
 void request_answer_items(struct api_request *request, struct slice items, struct slice next_cursor);
 void request_problem(struct api_request *request, enum err_code code, const char *message, ...) PRINTF_LIKE(3, 4);
@@ -139,11 +139,11 @@ void request_on_items(struct engine_request *asked);
 
 /* --- reading; each answers the request itself and returns false when it is wrong --- */
 
-struct member { /* of a body */
+struct member { /* a member of a body */
     const char *name;
     enum json_type type; /* JSON_NONE: any */
     bool required;
-    bool later;        /* of a later version: refused by name */
+    bool later;        /* it belongs to a later version: refused by name */
     struct slice *out; /* JSON; SLICE_NONE when absent. NULL: known, and looked at by the caller */
 };
 /* Every fault is reported at once, with its pointer. `more` adds faults of the caller's own; may be NULL. */

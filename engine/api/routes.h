@@ -15,11 +15,10 @@ struct route {
     enum role least;     /* unless it is a verb, whose row says it: route_least() */
     const char *query;   /* names allowed, separated by spaces; "tag.*" stands for all that begin so */
     void (*handle)(struct api_request *request);
-    bool for_tools;          /* a token that is bound to tools may use it */
-    bool takes_any_body;     /* which its handler checks itself */
-    const struct verb *verb; /* handle_change(); NULL: it changes nothing that exists */
-    const char *act,
-        *act_on; /* of a change that is no verb: what is written down as the act, and its kind; see acts.c */
+    bool for_tools;           /* a token that is bound to tools may use it */
+    bool takes_any_body;      /* which its handler checks itself */
+    const struct verb *verb;  /* handle_change(); NULL: it changes nothing that exists */
+    const char *act, *act_on; /* the act of a change that is no verb: what is written down, and its kind; see acts.c */
 };
 
 extern const struct route routes[];

@@ -33,12 +33,13 @@ struct api_options {
     size_t body_bytes_max;           /* default 1 MiB */
     int64_t idle_ms, header_ms,
         body_ms;          /* total times for the next request to begin, its head, its body; defaults 60 s, 10 s, 30 s */
-    int64_t heartbeat_ms; /* of followed logs; default 15000 */
-    /* of /mcp: members of `_meta` that hosts send anyway, and origins of web pages; with commas between (api/mcp) */
+    int64_t heartbeat_ms; /* the heartbeat of followed logs; default 15000 */
+    /* settings of /mcp: members of `_meta` that hosts send anyway, and origins of web pages; with commas between
+     * (api/mcp) */
     const char *mcp_run_keys, *mcp_turn_keys, *mcp_emission_keys, *mcp_origins;
-    bool mcp_session_run; /* of /mcp: a session of the older revisions is a run where nothing else says one */
-    int64_t mcp_wait_ms, mcp_progress_ms; /* of a call, and between two signs of life; defaults 45 s and 5 s */
-    const char *version;                  /* of the program, shown to clients */
+    bool mcp_session_run; /* a session of the older revisions of /mcp is a run where nothing else says one */
+    int64_t mcp_wait_ms, mcp_progress_ms; /* the wait of a call, the time between signs of life; 45 s and 5 s */
+    const char *version;                  /* the version of the program, shown to clients */
 };
 
 /* Checks what api_start() would refuse, and listens at no port. ERR_CONFIG, with a sentence. */

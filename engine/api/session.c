@@ -64,7 +64,7 @@ static void drop_over(struct sessions *sessions, int64_t now_ms)
     }
 }
 
-/* Of one token, or of all where it is NULL. */
+/* The sessions of one token, or of all tokens where it is NULL. */
 static void make_room(struct sessions *sessions, const struct digest *token, size_t most)
 {
     size_t count = 0, least = 0;

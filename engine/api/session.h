@@ -17,7 +17,7 @@
 #include "io/http/server.h"
 
 #define SESSIONS_MAX 512
-#define SESSIONS_OF_TOKEN_MAX 16 /* of one more, the one that was used least recently ends */
+#define SESSIONS_OF_TOKEN_MAX 16 /* the sessions of one token; one more ends the one that was used longest ago */
 #define SESSION_CODES_MAX 64     /* links that wait for their use; the oldest goes */
 #define SESSION_MS (12LL * 60 * 60 * 1000)
 #define SESSION_IDLE_MS (2LL * 60 * 60 * 1000)
@@ -39,7 +39,7 @@ struct sessions {
 
 /* What was shown: a token of the file by its digest, or a JWT, whose text is copied. */
 struct session_origin {
-    struct digest token; /* of a JWT: of its subject */
+    struct digest token; /* the digest of a token; where it is a JWT, of its subject */
     struct slice jwt;    /* SLICE_NONE: none */
 };
 

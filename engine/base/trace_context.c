@@ -1,7 +1,7 @@
 /* The grammar of https://www.w3.org/TR/trace-context: version-traceid-parentid-flags, and a list of key=value. */
 #include "base/trace_context.h"
 
-#define PARENT_BYTES 55 /* of version 00; a later version may be longer */
+#define PARENT_BYTES 55 /* the bytes of version 00; a later version may be longer */
 #define PARENT_BYTES_MAX 256
 #define STATE_BYTES_MAX 512
 #define STATE_MEMBERS_MAX 32

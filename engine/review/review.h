@@ -14,7 +14,7 @@ void review_document(struct slice text, const struct tool_source *registered, st
 void review_document_core(struct slice text, const struct tool_source *registered, struct arena *arena,
                           struct faults *faults, struct document *out);
 
-/* Of a document without faults: what it may say and seldom means (advice.c). Nothing is refused for it. */
+/* Advice about a document without faults: what it may say and seldom means (advice.c). Nothing is refused for it. */
 void advice_warn(const struct document *document, struct faults *warnings);
 /* What another reading would make of the same text: see base/reading.h. */
 void advice_differences(const struct document *document, enum reading since, struct faults *notes);

@@ -25,18 +25,18 @@ struct store_options;
 struct engine_options {
     const char *dsn;
     const char *engine_name; /* shown to people */
-    const char *version;     /* of the program, shown to people */
-    bool virtual_clock;      /* of `sagad dev --clock virtual`: engine_move_clock() moves it ahead */
+    const char *version;     /* the version of the program, shown to people */
+    bool virtual_clock;      /* the clock of `sagad dev --clock virtual`: engine_move_clock() moves it ahead */
     bool standby;            /* owns shards only while no engine lives that is no standby */
     int64_t lease_ms;
     int writers, readers;
     size_t sagas_max; /* unfinished ones in memory; more are refused with ERR_BUSY */
-    /* of the process; new work is refused with ERR_BUSY when it has more. 0: half of what there is */
+    /* the memory of the process; new work is refused with ERR_BUSY when it has more. 0: half of what there is */
     size_t memory_bytes_max;
     int64_t commit_delay_ms;   /* new work is taken in more slowly while commits take longer */
     int64_t call_delay_ms;     /* the same while calls wait longer for a place */
-    size_t payload_bytes_max;  /* of an input, arguments or a result */
-    size_t response_bytes_max; /* of a tool's answer */
+    size_t payload_bytes_max;  /* the bytes of an input, arguments or a result */
+    size_t response_bytes_max; /* the bytes of a tool's answer */
     uint32_t calls_max;        /* under way at once; further ones queue */
     uint32_t exec_max;         /* child processes at once */
     int64_t park_after_ms;     /* a saga at rest leaves memory after so long */
@@ -44,8 +44,8 @@ struct engine_options {
     int64_t key_look_ms;  /* small bundles of keys are put together after so long (store/batch/keys.c); 0: the store's
                              default */
     int64_t forget_share; /* percent of the time for removing ended sagas while turns wait, 1 to 100; see retention.c */
-    size_t bulk_items_max;        /* of a bulk job */
-    size_t bulk_jobs_max;         /* of a namespace, that run or may be run */
+    size_t bulk_items_max;        /* the items of a bulk job */
+    size_t bulk_jobs_max;         /* the jobs of a namespace, that run or may be run */
     int64_t bulk_rate;            /* items of bulk jobs that this engine carries out a second */
     int64_t bulk_keep_ms;         /* a job is removed so long after its end */
     int64_t acts_keep_ms;         /* a month of acts is removed so long after its end; 0: never */
@@ -58,7 +58,7 @@ struct engine_options {
     const struct programs
         *programs;            /* which tools may run, and as whom; as long as the engine. NULL: any, as ourselves */
     const char *secrets_file; /* JSON object of names and texts; NULL: only SAGAD_SECRET_NAME variables */
-    const struct payload_keys *payload_keys; /* of what lies in the database; as long as the engine. NULL: none */
+    const struct payload_keys *payload_keys; /* they seal what the database holds, and outlive us. NULL: none */
     bool risk_losing_acknowledged_work;
     /* owns shards and has loaded them; first time only */
     void (*on_ready)(struct engine *engine, void *context);
@@ -111,7 +111,7 @@ struct engine_questions { /* which of those that a person is asked */
     bool open_only;
     struct slice status; /* without open_only: one of these, with commas between; SLICE_NONE: any */
     struct slice tool, saga, step, reason, error; /* the same; an empty value is what has none */
-    const struct engine_tag *tags;                /* of the saga; of those with one name one holds, of each name */
+    const struct engine_tag *tags;                /* tags of the saga; for each name one of those given has to hold */
     size_t tag_count;
     int64_t since_ms, until_ms; /* opened; 0: any time */
     bool has_cost;
@@ -259,11 +259,11 @@ struct engine_request {
             struct slice name; /* SLICE_NONE: any */
         } series;
         struct {
-            struct slice name; /* of the path; SLICE_NONE: all, or the one that `body` makes */
+            struct slice name; /* the name of the path; SLICE_NONE: all, or the one that `body` makes */
             struct slice body; /* JSON: what it is to be */
-            struct slice note; /* of a hold or its end */
+            struct slice note; /* the note of a hold or its end */
             enum schedule_act { SCHEDULE_HOLD, SCHEDULE_RELEASE, SCHEDULE_DELETE } act;
-            size_t limit; /* of a list; how many instants */
+            size_t limit; /* the limit of a list; how many instants */
             struct slice cursor;
         } schedule;
         struct {
@@ -271,16 +271,16 @@ struct engine_request {
             bool to_next;            /* to what is due next */
         } clock;
         struct {
-            uint64_t number;   /* of the path; 0: all, or the one that `body` makes */
+            uint64_t number;   /* the number of the path; 0: all, or the one that `body` makes */
             struct slice body; /* JSON: what is to be held */
-            struct slice note; /* of its end */
-            bool with_ended;   /* of a list */
+            struct slice note; /* the note of its end */
+            bool with_ended;   /* a list has those that have ended, too */
             size_t limit;
             struct slice cursor;
         } hold;
         struct {
             struct slice receiver;      /* its name; SLICE_NONE: any */
-            struct slice state;         /* of a list: "pending", "dead"; SLICE_NONE: any */
+            struct slice state;         /* the state of a list: "pending", "dead"; SLICE_NONE: any */
             const struct slice *events; /* to send again: ids */
             size_t event_count;         /* 0: all */
             struct slice note;
@@ -288,33 +288,33 @@ struct engine_request {
             struct slice cursor;
         } notifications;
         struct {
-            struct uuid id;         /* of the new one, or of the one to revoke */
-            struct digest secret;   /* of the new one */
-            struct slice body;      /* of the new one: JSON */
+            struct uuid id;         /* the id of the new grant, or of the one to revoke */
+            struct digest secret;   /* the secret of the new grant */
+            struct slice body;      /* the body of the new grant: JSON */
             struct saga_id saga;    /* that the new one is for; nil: it is for a run */
-            int64_t expires_ms;     /* of the new one */
-            struct slice purpose;   /* of the new one: its run or its saga, for the act */
+            int64_t expires_ms;     /* the end of the new grant */
+            struct slice purpose;   /* the purpose of the new grant: its run or its saga, for the act */
             const struct uuid *ids; /* to find */
             size_t id_count;
             struct slice issuer_token; /* to revoke: SHA-256 in hex of the token that made it; SLICE_NONE: any */
-            bool with_ended;           /* of a list */
+            bool with_ended;           /* a list has those that have ended, too */
             size_t limit;
             struct slice cursor;
         } grant;
         struct {
-            struct slice tool; /* of the path */
+            struct slice tool; /* the tool of the path */
             bool is_open;
             struct slice note;
         } breaker;
         struct {
-            struct saga_id id;    /* of the job; nil: all, or the one that `body` makes */
+            struct saga_id id;    /* the id of the job; nil: all, or the one that `body` makes */
             struct slice body;    /* JSON: what it is to do */
-            enum role role;       /* of whoever freezes or runs it */
-            struct slice note;    /* of a stop */
-            struct slice outcome; /* of items: "open", "done", "changed", "refused"; SLICE_NONE: any */
-            uint64_t after;       /* of items: the number of the last one of the page before */
+            enum role role;       /* the role of whoever freezes or runs it */
+            struct slice note;    /* the note of a stop */
+            struct slice outcome; /* items with it: "open", "done", "changed", "refused"; SLICE_NONE: any */
+            uint64_t after;       /* the number of the last item of the page before */
             size_t limit;
-            struct slice cursor; /* of the list of jobs */
+            struct slice cursor; /* the cursor of the list of jobs */
         } bulk;
         struct {
             enum definition_kind kind;
@@ -408,7 +408,7 @@ void engine_get_clock(struct engine *engine, struct engine_request *request);
 void engine_move_clock(struct engine *engine, struct engine_request *request);
 void engine_get_engines(struct engine *engine, struct engine_request *request);
 /* Prometheus text, labelled by namespace and tool */
-/* Of the tools and definitions of one namespace; SLICE_NONE: of all. */
+/* The tools and definitions of one namespace; SLICE_NONE: of all. */
 void engine_write_tool_metrics(const struct engine *engine, struct slice namespace, struct buffer *out);
 
 /*

@@ -21,7 +21,7 @@ struct person_act { /* SLICE_NONE, nil: there is none */
  * never keep a change from being written. */
 struct slice act_text(const struct person_act *act, struct arena *arena);
 
-struct act_refusal {           /* of one token in one minute */
+struct act_refusal {           /* the refusals of one token in one minute */
     struct person_act example; /* one of them; `at_ms` is the minute, and `id` is made of namespace, token and minute */
     const char *code;
     int64_t count, last_ms;

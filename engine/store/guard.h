@@ -103,7 +103,7 @@ struct guard_list { /* all rows of a namespace, for `sagactl tools` and metrics 
         struct slice namespace, tool, endpoint;
         enum breaker_state breaker_state;
         int64_t open_until_ms, paused_until_ms; /* 0: neither open nor paused */
-        int64_t open_since_ms;                  /* of a breaker that failures opened, the last time; 0: it is closed */
+        int64_t open_since_ms;                  /* when failures last opened the breaker; 0: it is closed */
         uint32_t places_taken;
         uint64_t opened;        /* how often the breaker opened */
         struct slice opened_by; /* JSON: the person who keeps it open, why and since when; SLICE_NONE: nobody does */

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#define ROLE_BYTES_MAX 63 /* of a name in PostgreSQL */
+#define ROLE_BYTES_MAX 63 /* the bytes of a name in PostgreSQL */
 
 /* "@" stands for the role, quoted as a name. */
 static const char statements[] =

@@ -18,7 +18,7 @@ uint32_t notify_shard(const struct notify_name *of);
 enum notification_state { NOTIFICATION_PENDING, NOTIFICATION_DEAD };
 
 struct notification_row {
-    struct slice name; /* of the receiver */
+    struct slice name; /* the name of the receiver */
     uint64_t number;
     struct slice event, body; /* the id of the event, and the event as JSON */
     enum notification_state state;

@@ -94,8 +94,8 @@ const struct db_statement sql_history_found = {
     " values ($1::uuid, $2::text, $3::text, $4::int8, $5::timestamptz) on conflict (id) do nothing",
 };
 
-/* Of sagas that an engine knows up to a record, finds those that lack the record, or have another one of a later epoch
- * in its place. */
+/* Finds, among the sagas that an engine knows up to a record, those that lack the record, or have another one of a
+ * later epoch in its place. */
 const struct db_statement sql_history_sagas = {
     "history_sagas",
     "insert into sagad.history_saga (shard, saga, loss, seq, seq_left)"

@@ -140,7 +140,7 @@ struct append {
     bool ended;
     /* A woken run is unfinished although it is old, so recovery finds it by the table awake. */
     enum { AWAKE_AS_IT_WAS, AWAKE_ADD, AWAKE_REMOVE } awake;
-    int64_t started_ms; /* of the saga */
+    int64_t started_ms; /* the start of the saga */
     const struct append_escalation *escalations;
     uint32_t escalation_count;
     const struct append_approval *approvals;
@@ -271,7 +271,7 @@ void leases_write_json(struct leases *leases, struct buffer *out);
 struct stored_turn {
     uint64_t first_seq;
     int64_t at_ms;
-    int64_t epoch;        /* of the lease under which it was decided; 0: not read */
+    int64_t epoch;        /* the epoch of the lease under which it was decided; 0: not read */
     struct slice payload; /* borrowed during the callback, or in the request's arena */
     struct slice rest;    /* by store_read_saga(): as append.rest; SLICE_NONE: none, or not read */
     const char *fault;    /* why the payload does not open, in a sentence; NULL: it is as it was written */
@@ -387,11 +387,11 @@ struct list_engines { /* reads the tables of engines and shards, and how the dat
         struct slice version, fsync, full_page_writes, synchronous_commit, synchronous_standby_names;
         int64_t now_ms;         /* by the database's clock */
         int64_t clock_ahead_ms; /* how far our clock is ahead of it; late by the way of the answer */
-        int64_t timeline;       /* of its write-ahead log; 0: the server is in recovery */
+        int64_t timeline;       /* the timeline of its write-ahead log; 0: the server is in recovery */
         int64_t schema;
         int64_t connections_max, connections; /* for all but superusers; of all clients */
         int64_t standbys;                     /* that stream from it, as far as our role may see */
-        int64_t standby_lag_ms;               /* of the slowest; -1: unknown */
+        int64_t standby_lag_ms;               /* the lag of the slowest standby; -1: unknown */
         int64_t losses_open;                  /* losses of history that nobody has accepted */
     } database;
 };
@@ -427,8 +427,8 @@ struct find_saga { /* finds a saga by its business id */
 };
 void store_find_saga(struct store *store, struct find_saga *find);
 
-#define RUN_TURNS_MAX 32        /* of a log that store_read_run() brings */
-#define RUN_TURN_BYTES_MAX 8192 /* of each turn of it */
+#define RUN_TURNS_MAX 32        /* the turns of a log that store_read_run() brings */
+#define RUN_TURN_BYTES_MAX 8192 /* the bytes of each turn of it */
 
 /* Finds a run by its name, and reads its state at rest, or its log where there is none. Runs that are asked for at
  * about the same time are read together. */
@@ -777,10 +777,10 @@ struct stored_event {
     int64_t at_ms;
     uint64_t first_seq;
     struct slice payload; /* a turn; SLICE_NONE: of another namespace */
-    struct slice reason;  /* of a case of which no log tells, or SLICE_NONE; and: */
+    struct slice reason;  /* the reason of a case of which no log tells, or SLICE_NONE; and: */
     uint64_t number;
     bool is_resolved;  /* else opened */
-    struct slice type; /* of an event of which no log tells, such as hold.placed, or SLICE_NONE; and: */
+    struct slice type; /* the type of an event of which no log tells, such as hold.placed, or SLICE_NONE; and: */
     struct uuid id;
     struct slice subject, data; /* data: JSON, members of the event's data */
 };

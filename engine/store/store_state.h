@@ -73,16 +73,16 @@ struct conn {
     bool writer;
     bool up; /* connected and all checks passed */
     bool checking;
-    int backend_pid; /* of this connection, while up */
+    int backend_pid; /* the backend of this connection, while it is up */
     int64_t backend_started_us;
     char name[64];
-    struct arena arena; /* of the check */
+    struct arena arena; /* the arena of the check */
     struct db_transaction check;
     struct db_query check_queries[CONN_QUERIES_MAX];
     int doubts; /* checks in a row that missed something */
     struct conn_facts facts;
     struct timer recheck;
-    struct batch *batch; /* of a writer */
+    struct batch *batch; /* the batch of a writer */
 };
 
 /* --- appends (append.c, append_batch.c, append_resolve.c) --- */
@@ -98,7 +98,7 @@ enum batch_phase {
 };
 
 #define BATCH_QUERIES_MAX 24
-#define BATCH_BYTES_MAX (4u << 20) /* of payloads in one transaction, if it has more than one append */
+#define BATCH_BYTES_MAX (4u << 20) /* the bytes of payloads in one transaction, if it has more than one append */
 
 struct batch { /* a writer has one, again and again */
     struct store *store;
@@ -106,7 +106,7 @@ struct batch { /* a writer has one, again and again */
     enum batch_phase phase;
     struct arena arena;
     struct append **items;
-    bool *refused; /* of items: starts whose business id was taken */
+    bool *refused; /* which items were refused: starts whose business id was taken */
     size_t count, capacity;
     struct db_query queries[BATCH_QUERIES_MAX];
     size_t query_count;
@@ -147,7 +147,7 @@ struct history {
     int64_t turns[SHARD_COUNT]; /* that were confirmed, of shards that are ours: what was in the table when they were
                                    taken, and ours */
     size_t asked;               /* connections, one after another */
-    uint32_t number;            /* of histories that were accepted: an append of an earlier one is not made any more */
+    uint32_t number;            /* how many histories were accepted: an append of an earlier one is not made any more */
     struct uuid loss;           /* its row in history_loss */
     struct err err;
     struct timer poll;
@@ -186,7 +186,7 @@ struct answers {
     struct timer put_again, sweep;
 
     struct map waits; /* input -> struct answer_wait */
-    struct list ripe; /* of them, those to be asked for next */
+    struct list ripe; /* the inputs of `waits` that are to be asked for next */
     struct timer poll;
     bool taking;
     struct arena arena;
@@ -236,8 +236,8 @@ struct due_queue {
     struct list waiting;
     struct list_link **sent; /* under way, or lost */
     size_t sent_count;
-    bool *held;              /* of sent: its shard is at its epoch */
-    size_t max;              /* of sent now: fewer after one was refused for its rows, or took too long */
+    bool *held;              /* whether the shard of a sent append is at its epoch */
+    size_t max;              /* how many may be sent now: fewer after one was refused for its rows, or took too long */
     size_t refused_in_a_row; /* alone, with nothing between that was done */
     bool busy;               /* a transaction is under way */
     bool lost;               /* the answer was, and its backend may still be there */
@@ -290,7 +290,7 @@ struct store {
     struct list waiting;   /* appends */
     struct list newcomers; /* appends that begin a saga nobody was promised yet: behind the others */
     bool newcomer_led;     /* a large one of them was the first in the last batch */
-    /* of batches refused as data: groups that are tried apart; `tries` is the size of the group */
+    /* the groups of batches that were refused as data, and are tried apart; `tries` is the size of the group */
     struct list suspects;
     size_t append_count;
     size_t batches_sent; /* under way */
@@ -333,7 +333,7 @@ struct store {
 };
 
 /* store.c */
-extern const char *const store_setup[]; /* of writers, readers and the lease connection */
+extern const char *const store_setup[]; /* the setup of writers, readers and the lease connection */
 void store_name_connection(const struct store *store, const char *what, char out[64]);
 void store_db_closed(struct store *store);
 /* It took longer than a lease: every connection is made anew, perhaps to another server. */
@@ -349,7 +349,7 @@ void appends_init(struct store *store);
 void appends_stop(struct store *store); /* ends what waits with ERR_STOPPING */
 void appends_fini(struct store *store);
 void appends_conn_up(struct conn *conn);
-/* of starts not yet durable, for each shard; INT64_MAX: none */
+/* The instant of the oldest start that is not yet durable, for each shard; INT64_MAX: none */
 void appends_oldest_starts(const struct store *store, int64_t oldest_ms[SHARD_COUNT]);
 void append_complete(struct store *store, struct append *append, enum err_code code);
 void append_again(struct store *store, struct append *append); /* it certainly did not happen */
@@ -403,7 +403,7 @@ bool start_has_own_id(const struct append_start *start);
 void batch_put_key(struct db_args *args, const struct append_start *start); /* digest of the key, or null */
 void batch_put_key_shard(
     struct db_args *args,
-    const struct append_start *start); /* of a saga that had it for its id; null: that is this one */
+    const struct append_start *start); /* the answer names the saga that had it for its id; null: that is this one */
 
 /* append_resolve.c */
 void batch_ask_taken(struct batch *batch);

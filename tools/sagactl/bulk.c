@@ -122,7 +122,7 @@ struct rows {
     struct csv csv;
     size_t columns[OPTION_REPEATS_MAX];
     struct slice members[OPTION_REPEATS_MAX];
-    size_t count; /* of these */
+    size_t count; /* the count of these */
     size_t key;   /* the column with the business id */
     struct map cases;
     size_t taken, left_out;

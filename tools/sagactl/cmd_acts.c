@@ -57,7 +57,7 @@ static struct slice what(struct ctl *ctl, struct slice item)
     return detail.len ? arena_printf(&ctl->arena, "%.*s: %.*s", SLICE_ARG(verb), SLICE_ARG(detail)) : verb;
 }
 
-/* Of refusals the problem code, and how often. */
+/* A refusal shows its problem code, and how often it came. */
 static struct slice outcome(struct ctl *ctl, struct slice item)
 {
     struct slice code = show_member(ctl, item, "code"), count = show_member(ctl, item, "count");

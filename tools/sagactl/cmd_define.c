@@ -89,7 +89,7 @@ const char help_definitions[] =
 
 /* --- check --- */
 
-struct findings { /* of one file */
+struct findings { /* what was found in one file */
     const struct input_text *text;
     size_t item_count;
     struct faults faults, warnings;

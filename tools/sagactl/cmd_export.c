@@ -31,7 +31,7 @@ const char help_export[] = "sagactl export FILE [--since INSTANT|AGE|NEXT] [--re
                            "  sagactl export more.jsonl --since \"$(tail -n 1 shop.jsonl | jq -r .next)\"\n"
                            "  grep '^{\"kind\":\"saga\"' shop.jsonl | jq -c '.saga | [.id, .status]'\n";
 
-#define TRIES_MAX 40 /* of a request that the service cannot take now */
+#define TRIES_MAX 40 /* how often a request is tried that the service cannot take now */
 #define AGAIN_US 500000
 #define ANSWER_MS 60000
 #define VERSION_MAX 1000000
@@ -42,7 +42,7 @@ struct export
 {
     struct ctl *ctl;
     struct export_file *file;
-    struct arena *page; /* of the page, and of what belongs to its items */
+    struct arena *page; /* the arena of the page, and of what belongs to its items */
     int64_t since_ms;   /* 0: everything */
     struct slice from;  /* cursor of the feed of events; empty: its oldest event */
     bool was_answered;  /* the service is there */

@@ -35,7 +35,7 @@ const char help_test[] =
 
 struct test_run {
     struct ctl *ctl;
-    struct input_text *texts; /* of files of scenarios */
+    struct input_text *texts; /* the texts of the files of scenarios */
     struct scenarios *scenarios;
     size_t file_count;
     struct arguments definition_files;

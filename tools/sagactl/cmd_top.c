@@ -10,7 +10,7 @@
 #include "tools/sagactl/stats.h"
 
 #define ROWS_DEFAULT 24
-#define ROWS_LEAST 3    /* of a part */
+#define ROWS_LEAST 3    /* the rows of a part, at the least */
 #define ROWS_OF_REST 12 /* rows of the titles, of the line of counts and between the parts */
 #define ENGINES_SHOWN_MAX 4
 

@@ -15,7 +15,7 @@ struct merge {
     struct ctl *ctl;
     struct slice path;
     const char *time;
-    struct answer *answer; /* of the namespace that was asked last */
+    struct answer *answer; /* the answer of the namespace that was asked last */
     struct found *found;   /* in the arena of ctl */
     size_t count;
     bool ends_early; /* a namespace has more than its page shows */
@@ -56,7 +56,7 @@ static void put_item(struct merge *merge, const struct found *found, struct json
     json_object_begin(w, NULL);
     json_write_slice(w, "namespace", found->namespace);
     while (json_next_member(&walk, &name, &value)) {
-        if (!slice_is(name, "namespace")) { /* of a hold: it names what it holds */
+        if (!slice_is(name, "namespace")) { /* a hold names what it holds */
             json_write_raw(w, arena_text(&merge->ctl->arena, name), value);
         }
     }

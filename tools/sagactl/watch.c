@@ -47,7 +47,7 @@ bool watch_is_asked(const struct ctl *ctl, int *argc, char **argv, int64_t *inte
 }
 
 struct frame {
-    char *text; /* of malloc() */
+    char *text; /* the text is from malloc() */
     size_t len;
     int code;
 };

@@ -50,7 +50,7 @@ struct fault_rule {
     enum route route;
     enum fault_mode mode;
     int64_t times;   /* how often the rule still applies; -1: for ever */
-    int64_t ms;      /* of FAULT_SLOW and FAULT_LATE */
+    int64_t ms;      /* the time of FAULT_SLOW and FAULT_LATE */
     char match[128]; /* a part of the body; "" matches all */
     uint64_t fired;
 };

@@ -15,7 +15,7 @@
 #define KEYS_MAX 32
 #define SESSION_HEADER "mcp-session-id"
 #define SESSION_BYTES_MAX 128
-#define SHOWN_BYTES_MAX 64 /* of a value in a sentence */
+#define SHOWN_BYTES_MAX 64 /* what a sentence shows of a value */
 
 enum identity_field { FIELD_RUN, FIELD_STEP, FIELD_SCOPE, FIELD_TURN, FIELD_EMISSION, FIELD_COUNT };
 

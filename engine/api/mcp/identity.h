@@ -39,7 +39,7 @@ struct identity {
     struct slice run, step, scope, turn, emission; /* texts; SLICE_NONE: nobody says */
     bool run_is_told;                              /* by the host, for sagad: not by a key that it sends anyway */
     bool has_saga;
-    struct saga_id saga; /* of the handle */
+    struct saga_id saga; /* the saga of the handle */
 };
 
 /* False with the sentence of the refusal. */

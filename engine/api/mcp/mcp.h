@@ -10,12 +10,12 @@
 #define MCP_VERSION_STATELESS "2026-07-28"
 #define MCP_VERSION_HANDSHAKE "2025-11-25"
 #define META_PREFIX "io.modelcontextprotocol/"
-#define NAME_GROWTH 3 /* of a name that is read and written again: \b becomes \u0008 */
+#define NAME_GROWTH 3 /* how much a name grows when it is read and written again: \b becomes \u0008 */
 
-struct mcp_stream { /* of an answer that takes its time (stream.c) */
+struct mcp_stream { /* the stream of an answer that takes its time (stream.c) */
     bool may_begin; /* the client reads server-sent events */
     bool has_begun;
-    uint64_t signs; /* of life, so far */
+    uint64_t signs; /* the signs of life, so far */
     struct timer timer;
 };
 
@@ -23,10 +23,10 @@ struct mcp_exchange { /* api_request->state */
     struct api_request *request;
     struct rpc_message message;
     struct mcp_stream stream;
-    struct slice set;    /* of tools, by the path; SLICE_NONE: all */
+    struct slice set;    /* the set of tools, by the path; SLICE_NONE: all */
     bool passes_content; /* the result may be content of the protocol as it is */
     bool is_task;        /* the answer is a task */
-    void *state;         /* of the method */
+    void *state;         /* the state of the method */
 };
 
 struct mcp_result { /* a result while it is written */
@@ -79,7 +79,7 @@ void mcp_start_saga(struct mcp_exchange *exchange, const struct offer *offer, st
 
 /* revision.c: is the message good in its revision? It answers what is not. */
 bool mcp_revision_holds(struct mcp_exchange *exchange);
-bool mcp_version_is_known(struct slice version); /* of those with a handshake */
+bool mcp_version_is_known(struct slice version); /* knows the revisions with a handshake */
 
 /*
  * stream.c: the request waits, as long as its caller may. Whoever reads server-sent events gets signs of life

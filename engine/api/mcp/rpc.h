@@ -9,7 +9,7 @@
 
 #define RPC_ID_BYTES_MAX 256
 
-enum rpc_code { /* of errors of the protocol; what a tool refuses is a result */
+enum rpc_code { /* the errors of the protocol; what a tool refuses is a result */
                 RPC_PARSE_ERROR = -32700,
                 RPC_INVALID_REQUEST = -32600,
                 RPC_METHOD_NOT_FOUND = -32601,

@@ -8,7 +8,7 @@
 
 #define PAGE_TOOLS_MAX 100
 #define PAGE_BYTES_MAX (1 << 20)
-#define TOOL_FRAME_BYTES 2048 /* of a tool in the list, beside its description and its schema */
+#define TOOL_FRAME_BYTES 2048 /* the bytes of a tool in the list, beside its description and its schema */
 #define CURSOR_PREFIX "after:"
 
 static void write_annotations(struct json_writer *w, const struct offer *offer, bool run_is_known)
@@ -76,7 +76,7 @@ bool mcp_offers_own(const struct mcp_exchange *exchange, const struct saga_tool 
 {
     const struct grant *grant = exchange->request->grant;
 
-    /* Of the work of sagas, a token that is bound to tools sees its operations. */
+    /* A token that is bound to tools sees, of the work of sagas, the operations of its tools. */
     return (!tool->begins || !grant || !grant->has_saga) && grant_has_tool(grant, slice_of(tool->name), SLICE_NONE) &&
            (exchange->request->tools.count == 0 || tool->of_operations);
 }

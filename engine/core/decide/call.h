@@ -5,8 +5,8 @@
 
 #include "core/saga/machine.h"
 
-#define CALL_OPERATIONS_MAX 1000 /* of one open saga or run: its state is copied for each decision */
-#define CALL_RECORDS_MAX 100000  /* of one too: who looks at it reads its log */
+#define CALL_OPERATIONS_MAX 1000 /* the operations of one open saga or run: its state is copied for each decision */
+#define CALL_RECORDS_MAX 100000  /* the records of one open saga or run: who looks at it reads its log */
 #define CALL_SCOPE_BYTES_MAX 256
 #define CALL_BYPASS_MS (INT64_C(15) * 60 * 1000)
 #define CALL_RETRY_LEAST_MS INT64_C(1000)
@@ -19,8 +19,8 @@ struct call_case { /* it keeps what the core knows of one emission while it deci
     struct slice step;         /* its name as it stands in the key */
     const struct tool *tool;   /* the newest version, for a new operation */
     uint32_t found;            /* the operation that it is a repeat of, or STEP_NONE */
-    uint32_t newest;           /* of all generations of that identity, or STEP_NONE */
-    struct digest fingerprint; /* of its arguments, as the tool of `found` sees them */
+    uint32_t newest;           /* the newest of all generations of that identity, or STEP_NONE */
+    struct digest fingerprint; /* the fingerprint of its arguments, as the tool of `found` sees them */
     bool same_emission;        /* it was here before, to the last byte */
 };
 

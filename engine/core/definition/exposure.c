@@ -7,9 +7,9 @@
 #include "base/json.h"
 #include "base/map.h"
 
-#define NAME_HEAD_BYTES 51 /* of a name that is too long: then _ and 12 digits of its digest */
+#define NAME_HEAD_BYTES 51 /* what stays of a name that is too long, before _ and 12 digits of its digest */
 #define TITLE_BYTES_MAX 128
-#define SETS_MAX 16 /* of one definition */
+#define SETS_MAX 16 /* the sets of one definition */
 
 /* --- the member --- */
 

@@ -7,7 +7,7 @@
 
 #define NAME_BYTES_MAX 128
 #define STEP_ID_BYTES_MAX 64
-#define POINTER_BYTES_MAX 512 /* of JSON Pointers into arguments and bodies: whoever follows one may recurse */
+#define POINTER_BYTES_MAX 512 /* a JSON Pointer into arguments and bodies: it may be followed by recursion */
 #define NAME_RULE "a lower-case letter, then up to 127 lower-case letters, digits, `_`, `.` or `-`"
 #define STEP_ID_RULE "a lower-case letter, then up to 63 lower-case letters, digits or `_`"
 
@@ -24,11 +24,11 @@ struct reader { /* one pass over a document, a tool or a saga */
     bool collects; /* checks for the layers above */
     bool holds;    /* paths against what is known of their values: of what is registered now, not of what was before */
     bool offline;  /* what is registered was not looked at */
-    bool tool_is_graded;     /* of the tool read last: its effect, `compensate` and `terminal` have no fault */
+    bool tool_is_graded;     /* the tool read last: its effect, `compensate` and `terminal` have no fault */
     struct faults *warnings; /* NULL: nobody wants them */
     struct document_check *checks;
     size_t check_count, check_capacity;
-    enum reading reading;          /* of what is being read */
+    enum reading reading;          /* the reading of what is being read */
     bool url_raw;                  /* the tool that is being read wants no encoding in its URLs */
     const struct nesting *nesting; /* the sagas that are being read, the innermost first */
 };

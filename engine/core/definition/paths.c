@@ -11,7 +11,7 @@
 
 #define SOURCES_MAX 3 /* sources of a result: the call, a probe that finds it, a precheck */
 
-struct origin { /* of a value */
+struct origin { /* where a value comes from */
     struct shape shapes[SOURCES_MAX];
     size_t count;
     bool is_array;      /* the shapes are those of the elements */

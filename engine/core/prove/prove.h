@@ -57,7 +57,7 @@ const char *prove_answer_name(enum prove_answer answer);
 const char *prove_answer_text(enum prove_answer answer);
 
 struct prove_point {
-    uint32_t step; /* of the report's definition; STEP_NONE: the saga as a whole */
+    uint32_t step; /* the step of the report's definition; STEP_NONE: the saga as a whole */
     enum direction direction;
     enum effect effect; /* the class the operation is under: a tool may have two */
     bool varies;        /* it has: which it is depends on the arguments */
@@ -67,7 +67,7 @@ struct prove_point {
 
 struct prove_end {
     struct prove_point point;
-    struct slice place;      /* of an abort or a deadline, and of what only another order of branches shows: when */
+    struct slice place;      /* the place of an abort or a deadline, or when another order of branches shows it */
     enum saga_status status; /* final, or SAGA_ESCALATED: it waits for a person */
     struct slice waits_for;  /* escalated: the reason, and of which step */
     const uint32_t *undone;  /* steps, in the order in which they were undone */

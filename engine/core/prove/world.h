@@ -61,11 +61,11 @@ struct prove_world {
     bool struck; /* the trouble has begun */
     bool healed; /* and is over: what is asked from now on is answered */
     bool abort_next;
-    uint32_t decisions; /* of people */
+    uint32_t decisions; /* the number of decisions of people */
     uint32_t turns;
     int64_t now_ms;
     uint64_t next_escalation, next_approval;
-    enum record_type last_type; /* of the last record, and its step */
+    enum record_type last_type; /* the type of the last record, and its step */
     uint32_t last_step;
     bool unjudged; /* the world of a preview: the books of a saga that lived are not whole, so nothing is held against
                       them */
@@ -85,7 +85,7 @@ void prove_world_skip(struct prove_world *world,
 void prove_world_abort(struct prove_world *world);
 /* An input from outside. False: the saga refuses it, or nothing came of it. */
 bool prove_world_feed(struct prove_world *world, struct saga_input input);
-void prove_world_deadline(struct prove_world *world, uint32_t step); /* of this child; STEP_NONE: of the saga */
+void prove_world_deadline(struct prove_world *world, uint32_t step); /* the child's; STEP_NONE: the saga's */
 bool prove_world_stands(const struct prove_world *world,
                         uint32_t step);                     /* took effect, or may have, and is not undone */
 bool prove_world_is_spent(const struct prove_world *world); /* what is wrong in this play cannot show any more */

@@ -8,11 +8,11 @@
 #include "base/arena.h"
 #include "base/digest.h"
 
-#define EMISSIONS_MAX 10000 /* of one saga or run; whoever adds keeps to it */
+#define EMISSIONS_MAX 10000 /* the emissions of one saga or run; whoever adds keeps to it */
 
 struct emission {
     struct digest id;          /* SHA-256 of the id as given */
-    struct digest fingerprint; /* of the arguments it came with */
+    struct digest fingerprint; /* the fingerprint of the arguments it came with */
     uint32_t step;             /* the operation it is an alias of */
 };
 
@@ -22,7 +22,7 @@ struct emissions {  /* a zeroed one is empty */
     struct emission *items; /* without those of `base` */
     uint32_t own, capacity;
     uint32_t *slots; /* open addressing by id; 0 is free, else the index + 1; twice the capacity, a power of two */
-    const struct emissions *base; /* of a copy: where the others are, of which it knows the first `base_count` */
+    const struct emissions *base; /* a copy's base: where the others are, of which it knows the first `base_count` */
     uint32_t base_count;
 };
 

@@ -20,8 +20,8 @@
 #define LOOP_ENTRIES_MAX (LOOP_REPEATS_MAX * LOOP_CYCLE_MAX)
 
 struct loop_entry {
-    uint64_t call;   /* of tool, scope and fingerprint */
-    uint64_t answer; /* of what it was given; 0: not answered yet */
+    uint64_t call;   /* the digest of tool, scope and fingerprint */
+    uint64_t answer; /* the digest of what it was given; 0: not answered yet */
     uint32_t step;   /* whose operation it was about */
 };
 

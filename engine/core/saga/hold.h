@@ -20,8 +20,8 @@ struct hold {
     uint64_t number;
     struct slice namespace;
     enum hold_kind kind;
-    struct slice name;  /* of the tool, the definition, the namespace or the tag */
-    struct slice value; /* of the tag */
+    struct slice name;  /* the name of the tool, the definition, the namespace or the tag */
+    struct slice value; /* the value of the tag */
     struct slice note, actor;
     bool undo;           /* compensations wait, too */
     bool refuses_starts; /* starts are refused; else they are taken and wait */

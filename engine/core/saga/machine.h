@@ -68,7 +68,7 @@ bool step_is_over(
     const struct saga *saga,
     uint32_t step); /* completed, skipped, or failed where that does not matter: what comes after it may start */
 bool step_is_ready(const struct saga *saga, uint32_t step);            /* to be begun now */
-bool step_needs_evaluation(const struct saga *saga, uint32_t step);    /* of its arguments or scope */
+bool step_needs_evaluation(const struct saga *saga, uint32_t step);    /* is about its arguments or scope */
 bool step_may_stand(const struct saga *saga, uint32_t step);           /* its effect took place, or may have */
 bool step_can_be_undone_blind(const struct saga *saga, uint32_t step); /* although nobody knows whether it happened */
 bool saga_is_finished(
@@ -79,7 +79,7 @@ bool step_comes_before(const struct saga *saga, uint32_t a, uint32_t b); /* b ma
 /* May it go to the receiver now, although an escalation is open? What was not sent waits while a person is asked; calls
  * of an agent do not, but for terminal ones. */
 bool step_may_leave(const struct saga *saga, uint32_t step);
-/* Of the saga (STEP_NONE), or of a child that is undone on its own. */
+/* The plan of the saga (STEP_NONE), or of a child that is undone on its own. */
 uint32_t *saga_make_plan(const struct saga *saga, uint32_t group, struct arena *arena, uint32_t *count);
 uint32_t *saga_make_debts(const struct saga *saga, struct arena *arena, uint32_t *count);
 bool saga_undo_is_over(const struct saga *saga);             /* nothing in the plan is left to do */
@@ -198,9 +198,9 @@ struct machine {
     struct err *err;
     bool opened;              /* the escalation number is used up */
     uint32_t about;           /* SAGA_INPUT_OPERATOR: the operation in question, or STEP_NONE */
-    enum direction direction; /* of it */
+    enum direction direction; /* the direction of the operation */
     uint64_t approvals;       /* numbers used up */
-    size_t bytes;             /* of payloads recorded so far */
+    size_t bytes;             /* the bytes of payloads recorded so far */
     jmp_buf misfit;           /* where machine_emit() goes with a record that does not fit the state */
 };
 
@@ -269,7 +269,7 @@ void wait_complete(struct machine *m, uint32_t step, struct slice result);
 void wait_fail(struct machine *m, uint32_t step, struct why why);
 
 /* decide/approval.c */
-uint64_t approval_number(struct machine *m);                        /* of the next one */
+uint64_t approval_number(struct machine *m);                        /* the number of the next approval */
 uint32_t approval_step(const struct saga *saga, uint64_t approval); /* STEP_NONE: there is none */
 enum err_code wait_decide(struct machine *m);                       /* SAGA_INPUT_DECISION */
 bool check_decided(const struct saga *saga, const struct record *record, struct err *err);
@@ -282,7 +282,7 @@ void lock_answered(struct machine *m);        /* SAGA_INPUT_LOCKED */
 bool locks_are_held(const struct saga *saga); /* all, or there are none: steps may begin */
 
 /* decide/then.c */
-bool finish_needs_evaluation(const struct saga *saga);        /* of the output or of what follows: a program is in it */
+bool finish_needs_evaluation(const struct saga *saga);        /* a program is in the output or in what follows */
 void followers_put(struct machine *m, struct record *record); /* into saga.completed */
 bool check_followers(const struct saga *saga, const struct record *record, struct err *err);
 
@@ -291,7 +291,7 @@ bool pause_holds(
     const struct saga *saga); /* by a person: nothing begins and no clock runs. After a loop only calls are refused */
 enum err_code pause_decide(struct machine *m);
 void pause_end(struct saga *saga, int64_t at_ms); /* it is resumed, or undone: all clocks go on where they stood */
-struct standing {                                 /* of clocks */
+struct standing {                                 /* the standing of clocks */
     int64_t from_ms, to_ms;
 };
 int64_t clock_shifted(const struct standing *standing, int64_t ms, int64_t set_ms); /* 0: it runs to nothing */
@@ -332,7 +332,7 @@ void apply_late(struct saga *saga, const struct record *record);
 /* decide/escalation.c */
 /* A question that does not follow from the state: "duplicate", "deadline" (STEP_NONE). Only while none is open. */
 bool escalation_is_raised(const struct escalation *open);
-bool escalation_stands(const struct saga *saga); /* of the open one: false where it has answered itself */
+bool escalation_stands(const struct saga *saga); /* false: the open one has answered itself */
 void escalation_raise(struct machine *m, uint32_t step, enum direction direction, struct slice reason);
 bool escalation_advance(struct machine *m);
 enum err_code escalation_ask(struct machine *m); /* SAGA_INPUT_ESCALATE */
@@ -341,7 +341,7 @@ enum err_code escalation_ask(struct machine *m); /* SAGA_INPUT_ESCALATE */
 enum err_code operator_decide(struct machine *m);
 struct record operator_record(const struct machine *m, enum record_type type); /* about m->about, signed */
 void operator_resolved(struct machine *m); /* closes the escalation about it, if there is one */
-enum err_code operator_check_round(struct machine *m, uint32_t step, enum direction direction); /* of its case */
+enum err_code operator_check_round(struct machine *m, uint32_t step, enum direction direction); /* the case's */
 enum err_code operator_happened(struct machine *m);
 enum err_code operator_did_not_happen(struct machine *m);
 

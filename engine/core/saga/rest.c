@@ -19,7 +19,7 @@
 #include "base/json.h"
 #include "core/saga/machine.h"
 
-#define DIGEST_BYTES 16      /* of SHA-256; against damage, not against whoever may write into the database */
+#define DIGEST_BYTES 16      /* kept of SHA-256: against damage, not against whoever may write to the database */
 #define REST_STEPS_MAX 8     /* more have a log that is worth reading, and more bytes than may be */
 #define REST_EMISSIONS_MAX 8 /* the same */
 
@@ -38,7 +38,7 @@ enum kind {
 struct field {
     uint16_t at;
     uint8_t kind;
-    uint8_t values; /* of an enum: how many it has; 0: it is none */
+    uint8_t values; /* the number of values of an enum; 0: it is none */
 };
 
 #define F(kind, type, member)                                                                                          \
@@ -207,7 +207,7 @@ static void put_signed(struct rest_writer *out, int64_t value)
     put_number(out, (uint64_t)value << 1 ^ (value < 0 ? UINT64_MAX : 0));
 }
 
-/* Of a digest: all of its bytes count, the lowest first. */
+/* The number of a digest: all of its bytes count, the lowest first. */
 static void put_fixed(struct rest_writer *out, uint64_t value)
 {
     char bytes[8];

@@ -9,7 +9,7 @@
 
 #include "core/saga/saga.h"
 
-#define REST_FORM 2         /* of the bytes: this version writes and reads no other one */
+#define REST_FORM 2         /* the form of the bytes: this version writes and reads no other one */
 #define REST_BYTES_MAX 1536 /* so that the row of such a turn stays in one piece in its table */
 
 /* Writes the state of a run that rests. False, and nothing is written: it is none, or it has something that this form

@@ -48,7 +48,7 @@
     X(TOOK_EFFECT_YES, "yes")                                                                                          \
     X(TOOK_EFFECT_BEFORE, "before")                                                                                    \
     X(TOOK_EFFECT_UNDONE, "undone")
-/* Of an operation; the last column is its name in the registry's contract. */
+/* The states of an operation; the last column is the state's name in the registry's contract. */
 #define OP_STATE_MAP(X)                                                                                                \
     X(OP_NONE, "none", "pending")             /* no record of it yet */                                                \
     X(OP_PENDING, "pending", "pending")       /* durable, surely not sent */                                           \
@@ -107,7 +107,7 @@ struct operation { /* one intended effect: the forward or the undo operation of 
     struct op_key key;
     uint32_t generation;
     uint32_t attempts;   /* intents in all; the number of the current or last attempt */
-    uint32_t never_left; /* of the attempts, those of which not one byte left: operation_calls() leaves them out */
+    uint32_t never_left; /* the number of attempts of which not one byte left: operation_calls() leaves them out */
     uint32_t counted;    /* attempts of this round of which a byte may have left */
     uint32_t unsent;     /* tries of this round, in a row, that never left */
     uint32_t probes;     /* probes answered in all; the next one is number probes + 1 */
@@ -138,7 +138,7 @@ struct operation { /* one intended effect: the forward or the undo operation of 
     int64_t round_ms;          /* when this round of attempts began */
     int64_t changed_ms;        /* when the last record about it was made, and with it due_ms */
     enum effect effect;        /* the class it is under, frozen when it began */
-    uint32_t tool_version;     /* of the last attempt; 0: there was none, or its tool is written in its step */
+    uint32_t tool_version;     /* the version of the last attempt; 0: there was none, or its step has the tool */
     int64_t call_timeout_ms;   /* the longest of its attempts: a call may be out for so long after last_sent_ms */
     uint32_t duplicates;       /* emissions that began nothing, in all */
     int64_t cost_micros;       /* booked; reserved while it is open */
@@ -147,7 +147,7 @@ struct operation { /* one intended effect: the forward or the undo operation of 
     struct slice answer; /* JSON: what the receiver said last that was no success; SLICE_NONE: nothing that is kept */
     uint32_t answer_attempt;        /* the attempt that got it, or that was asked about */
     const struct case_round *asked; /* the last time a person was asked about it; NULL: never under this key */
-    struct room room;               /* of the result of a read that agents call again and again */
+    struct room room;               /* the room for the result of a read that agents call again and again */
     struct room answer_room;
 };
 
@@ -159,7 +159,7 @@ static inline uint32_t operation_calls(const struct operation *operation)
 
 struct kept_signal { /* arrived before a step waited for it, or was taken by one */
     struct slice name, payload, id /* SLICE_NONE: its sender gave none */;
-    struct digest digest; /* of the payload, canonical: to tell a repeat from another */
+    struct digest digest; /* the digest of the payload, canonical: to tell a repeat from another */
     bool taken;
     struct kept_signal *next; /* in order of arrival */
 };
@@ -176,7 +176,7 @@ struct bypass { /* an operator's signature for one more execution of an operatio
     int64_t expires_ms;
 };
 
-enum plan_state {               /* of a step in the undo plan */
+enum plan_state {               /* the state of a step in the undo plan */
                   PLAN_NONE,    /* not in it: nothing to undo */
                   PLAN_VERDICT, /* nobody knows whether it took effect: waits for a person */
                   PLAN_READY,   /* to be undone when what came after it is */
@@ -194,17 +194,17 @@ struct step {
     enum plan_state plan;
     uint32_t start_order; /* 1 for the first step that began; 0 for one that did not */
     int64_t started_ms;
-    /* of a call in an open saga or a run */
+    /* members of a call in an open saga or a run */
     const struct bypass *bypass;     /* NULL: there is none, or it was used */
-    struct op_key earlier_key;       /* of the operation that this one is another execution of; nil: none */
+    struct op_key earlier_key;       /* the key of the operation that this one is another execution of; nil: none */
     uint64_t begun_seq, settled_seq; /* what was settled before another began comes before it in the order of undoing */
-    struct slice item;               /* of an element of for_each: what it is for */
-    /* of a group */
+    struct slice item;               /* an element of for_each: what it is for */
+    /* members of a group */
     uint32_t first, count;       /* its members, from step.opened on */
     uint32_t begun, over;        /* so many of them are: elements begin in order */
-    enum saga_phase group_phase; /* of a child that is undone on its own; PHASE_FORWARD else */
+    enum saga_phase group_phase; /* the phase of a child that is undone on its own; PHASE_FORWARD else */
     uint32_t failing_step;       /* then: what has failed in it */
-    /* of itself and, where it is a group, of all that belongs to it */
+    /* counts of itself and, where it is a group, of all that belongs to it */
     uint32_t undo_count, undo_left, undo_waived; /* in an undo plan, ever; not over there; left standing */
     uint32_t undo_active; /* 1: it is being undone; of a child: so many of its units are, see undo_unit() */
     uint64_t approval;    /* STEP_APPROVE: its number */
@@ -242,14 +242,14 @@ struct saga {
     struct arena *arena;                 /* what the state keeps; NULL in a copy, which borrows instead */
     enum saga_phase phase;
     enum saga_status end;  /* with PHASE_ENDED */
-    uint64_t seq;          /* of the last record applied; 0: not started */
+    uint64_t seq;          /* the number of the last record applied; 0: not started */
     int64_t alone_from_ms; /* not of the log: since when nobody but the engine that decides can have sent for it, by its
                               clock */
     const struct hold_set *holds; /* not of the log: what people hold now, for whoever is shown it; NULL: nothing */
     struct slice namespace, business_id, tags, input, output;
-    struct trace_context trace; /* of whoever started it; none where the start did not say, or traces are not sent */
+    struct trace_context trace; /* the trace of the start; none where the start did not say, or traces are not sent */
     int64_t created_ms, updated_ms, ended_ms, deadline_ms /* 0: none or over */;
-    int64_t active_ms;                           /* of a run: when the last record other than run.rested was made */
+    int64_t active_ms;                           /* a run's last record other than run.rested was made then */
     struct slice failing_reason, failing_detail; /* from PHASE_FAILING on; of one that completed: of output or then */
     struct slice failing_by, failing_note;       /* who said so, where a person or an agent did */
     uint32_t failing_step;
@@ -263,8 +263,8 @@ struct saga {
     struct escalation escalation;   /* the open one: there is one at most */
     const struct case_round *asked; /* the last time a person was asked about the saga as a whole */
     uint32_t escalation_count;
-    bool escalate_on_timeout; /* of an open one */
-    bool signals_borrowed;    /* of a copy: until it changes them */
+    bool escalate_on_timeout; /* the way of an open saga when its deadline has passed */
+    bool signals_borrowed;    /* a copy borrows the signals until it changes them */
     bool locks_wanted;        /* lock.wanted is in the log */
 
     /* open sagas and runs; the budget of defined ones too */
@@ -279,7 +279,7 @@ struct saga {
     struct slice conversation_turn;
     struct loop_guard *loop;           /* NULL: a defined saga, which has none */
     struct emissions *emissions;       /* the same */
-    struct arena *scratch;             /* of a copy: what grows in it lies here */
+    struct arena *scratch;             /* a copy's scratch: what grows in it lies here */
     const struct bulk_done *bulk_done; /* the newest; NULL: no bulk job has changed it */
 
     /* defined sagas */
@@ -291,7 +291,7 @@ struct saga {
 };
 
 #define SIGNALS_MAX 1000u
-#define SIGNAL_BYTES_MAX ((size_t)16 << 20) /* of the payloads of those that are kept */
+#define SIGNAL_BYTES_MAX ((size_t)16 << 20) /* the bytes of all payloads that are kept */
 #define SIGNAL_IDS_MAX 10000u               /* signals of one saga in all */
 
 /* Its steps are calls of an agent: failures are the agent's to judge, nothing starts by itself. */
@@ -300,7 +300,7 @@ bool saga_is_open(const struct saga *saga); /* SAGA_OPEN or SAGA_RUN */
 uint32_t saga_sealed_by(const struct saga *saga);
 /* Is anything of it pending, in flight, retrying, probed, or unknown? */
 bool saga_is_unsettled(const struct saga *saga);
-/* Of one more operation of this identity: higher than all there ever were. Names as in the key. */
+/* The generation of one more operation of this identity: higher than all there ever were. Names as in the key. */
 uint32_t saga_next_generation(const struct saga *saga, struct slice step, struct slice tool, struct slice scope);
 uint32_t saga_find_key(const struct saga *saga, const struct op_key *key,
                        enum direction *direction); /* STEP_NONE: none */
@@ -312,7 +312,7 @@ bool operation_has_expired(const struct saga *saga, uint32_t step, int64_t now_m
  * repeat gets that. */
 int64_t saga_call_again_ms(const struct saga *saga, uint32_t step);
 
-#define BUSINESS_ID_BYTES_MAX 256 /* of the id that whoever starts a saga gives it; one at least */
+#define BUSINESS_ID_BYTES_MAX 256 /* the bytes of the id that whoever starts a saga gives it; at least one */
 #define CALL_STEP_BYTES_MAX 128
 /* May an agent name a step like this? */
 bool call_step_is_good(struct slice name);
@@ -325,11 +325,9 @@ void saga_init(struct saga *saga, struct arena *arena, struct saga_id id, const 
 struct saga *saga_copy(const struct saga *saga, struct arena *arena);
 enum saga_status saga_status(const struct saga *saga);
 bool saga_did_bulk(const struct saga *saga, struct slice id); /* has the item of this id changed it? */
-/*
- * Of a group: `running` while it is open; where it is undone, with its saga or on its own, `compensating` until nothing
- * in it is left to undo, then `compensated`, or `compensation_failed` where an effect in it was left standing; a child
- * that was undone on its own is `failed` in the end. What was not begun stays `pending`.
- */
+/* The status of a group: `running` while it is open; where it is undone, with its saga or on its own, `compensating`
+ * until nothing in it is left to undo, then `compensated`, or `compensation_failed` where an effect in it was left
+ * standing; a child that was undone on its own is `failed` in the end. What was not begun stays `pending`. */
 enum step_status saga_step_status(const struct saga *saga, uint32_t step);
 enum took_effect saga_took_effect(const struct saga *saga, uint32_t step);
 /* Does the effect of this step stand, or may it, although its saga has ended abandoned? */
@@ -397,13 +395,13 @@ bool operator_action_parse(struct slice name, enum operator_action *out);
 enum evaluation {
     EVALUATE_ARGS,   /* `when` of a step where it is a program, and if that holds what saga_main_template() says and
                         `scope` */
-    EVALUATE_OUTPUT, /* of the saga, with its followers; or of a group that is a child */
+    EVALUATE_OUTPUT, /* the output of the saga, with its followers; or of a group that is a child */
     EVALUATE_UNDO,   /* `with` of a step's compensator, whose outcome nobody knows: `.result` is what the step has, else
                         null */
     EVALUATE_LOCKS   /* their keys: a JSON array of texts, in the order of the definition */
 };
 
-/* Of an input that an item of a bulk job asks for. Repeated under its id it changes nothing a second time. */
+/* The mark of an input that an item of a bulk job asks for. Repeated under its id it changes nothing a second time. */
 struct bulk_act {
     struct slice id;   /* "JOB/ITEM"; SLICE_NONE: no bulk job asks */
     struct op_key key; /* the operation that the item was frozen with; nil: none */
@@ -415,16 +413,15 @@ struct saga_input { /* borrowed during saga_decide() */
     struct bulk_act bulk;
     int64_t now_ms;                          /* wall clock of this engine, UTC; the core never asks for it */
     uint64_t escalation_number;              /* to be used if this decision opens an escalation */
-    uint64_t approval_number, number_stride; /* of approvals it opens: the first, and how far it is to the next */
-    size_t payload_bytes_max; /* of the arguments that a call is begun with, and of the input of a child or follower; 0:
-                                 unbounded */
+    uint64_t approval_number, number_stride; /* the number of the first approval that it opens, the way to the next */
+    size_t payload_bytes_max;     /* the arguments of a call, and the input of a child or follower; 0: unbounded */
     const struct hold_set *holds; /* in force now (hold.h); NULL: there are none */
     union {
         struct {
             struct slice namespace, business_id, tags, input;
             struct slice key; /* the Idempotency-Key of the request: the business id itself where no other was given;
                                  SLICE_NONE: none */
-            /* of an open saga */
+            /* members of an open saga */
             int64_t deadline_ms; /* an instant; 0: none */
             struct slice budget, loop,
                 on_timeout;             /* JSON, JSON, text, checked by whoever took them; SLICE_NONE: not given */
@@ -483,7 +480,7 @@ struct saga_input { /* borrowed during saga_decide() */
         struct {
             enum operator_action action;
             uint64_t escalation;
-            uint64_t round;       /* of the case, that the person has seen; 0: not said */
+            uint64_t round;       /* the round of the case, that the person has seen; 0: not said */
             struct slice request; /* the Idempotency-Key; SLICE_NONE: none */
             struct op_key key;   /* OPERATOR_RESOLVE of an operation, whether or not a person is asked about it; nil: of
                                     the escalation */
@@ -495,9 +492,9 @@ struct saga_input { /* borrowed during saga_decide() */
             struct slice undo_args, undo_error; /* rendered outside from that result, where there is a compensator */
             struct slice args;                  /* JSON, OPERATOR_RETRY with changed arguments */
             struct slice actor, note;
-        } verdict; /* of a person, asked or not */
+        } verdict; /* the word of a person, asked or not */
         struct {
-            struct slice namespace, run;    /* of a run whose first call this may be */
+            struct slice namespace, run;    /* the name of the run whose first call this may be */
             struct slice step;              /* SLICE_NONE: implicit, one logical step a tool and scope */
             const struct tool *tool, *undo; /* newest versions; undo: of its compensator, NULL: none */
             enum effect effect;             /* from these arguments */
@@ -529,7 +526,7 @@ struct saga_input { /* borrowed during saga_decide() */
         } mend;
         struct {
             struct slice id;              /* its Idempotency-Key */
-            uint32_t version;             /* of its definition; 0: the newest */
+            uint32_t version;             /* the version of its definition; 0: the newest */
             struct slice accept_standing; /* JSON array of steps that may stand; SLICE_NONE: none */
             struct slice actor, note;
         } rerun;
@@ -622,7 +619,7 @@ const struct template *saga_output_template(const struct saga *saga, uint32_t st
 int64_t saga_rests_until(const struct saga *saga, struct arena *arena);
 /* The last time a person was asked about this operation, or about the saga (STEP_NONE); NULL: never. */
 const struct case_round *saga_asked(const struct saga *saga, uint32_t step, enum direction direction);
-uint32_t saga_case_round(const struct saga *saga); /* of the open escalation; 0: none is open */
+uint32_t saga_case_round(const struct saga *saga); /* the round of the open escalation; 0: none is open */
 /* Which verbs the open escalation allows, as a bit set of enum operator_action. */
 unsigned saga_escalation_actions(const struct saga *saga);
 /* What a person may say of its operation with OPERATOR_RESOLVE, as a bit set. A call or a probe that is out, which a

@@ -6,8 +6,8 @@
 #include "core/saga/machine.h"
 
 #define VALUE_BYTES_MIN 6 /* shorter ones are masked at their places only: they stand in too much else */
-#define VALUES_MAX 256    /* of one saga; more are masked at their places only */
-#define CUT_BYTES_MIN 4   /* of a value that a library has cut off with "..." */
+#define VALUES_MAX 256    /* the values of one saga; more are masked at their places only */
+#define CUT_BYTES_MIN 4   /* the bytes at least of a value that a library has cut off with "..." */
 #define TEXT_BYTES_MAX ((size_t)64 << 20)
 #define RESULT "/result"
 
@@ -326,7 +326,7 @@ static struct slice text_without(const struct sensitive *s, struct slice text, s
 struct masking {
     const struct sensitive *s;
     struct buffer *out;
-    struct arena arena; /* of this view */
+    struct arena arena; /* the arena of this view */
     const char *copied; /* up to here the view stands in `out` */
 };
 
@@ -460,7 +460,7 @@ static void mask_view_member(struct masking *m, struct slice name, struct slice 
     if (payload) {
         mask_payload(m, value, payload);
     } else if (slice_is(name, "body") && m->s->made.count > 0) {
-        mask_whole(m, value); /* of a receiver that refused, or said what nobody could read */
+        mask_whole(m, value); /* the value of a receiver that refused, or said what nobody could read */
     } else if (slice_is(name, "fingerprint") && m->s->given.count > 0) {
         mask_whole(m, value); /* whoever knows all of the arguments but one could try that one out */
     } else if (type == JSON_OBJECT || type == JSON_ARRAY || !is_our_word(name)) {

@@ -28,7 +28,7 @@ bool event_types_are_known(struct slice types);
 /* Puts the events of one record; `record` is its text, as it stands in the log. */
 void event_put(struct event_sink *sink, const struct event_source *source, uint64_t seq, int64_t at_ms,
                struct slice record);
-/* Of a case of which no log tells. */
+/* An event of a case of which no log tells. */
 void event_put_case(struct event_sink *sink, const struct event_source *source, int64_t at_ms, struct slice reason,
                     uint64_t number, bool is_resolved);
 

@@ -14,7 +14,7 @@
 
 #define TRACE_ATTEMPTS_MAX 1000u /* spans of one saga; the rest is counted */
 #define TRACE_EVENTS_MAX 256u
-#define TRACE_PARENT_BYTES 56 /* of a traceparent, with its NUL */
+#define TRACE_PARENT_BYTES 56 /* the bytes of a traceparent, with its NUL */
 
 struct trace_attempt {
     uint32_t step, number;
@@ -24,7 +24,7 @@ struct trace_attempt {
     int64_t began_ms, ended_ms; /* ended 0: it is under way */
     const char *outcome;        /* "completed", "failed", "retrying", "accepted", "unknown" */
     struct slice error, detail; /* SLICE_NONE: none */
-    int64_t status;             /* of the answer; 0: not known */
+    int64_t status;             /* the status of the answer; 0: not known */
     bool unsent;
 };
 
@@ -32,7 +32,7 @@ struct trace_event {
     int64_t at_ms;
     const char *name;              /* the type of the record, "saga.parked" or "saga.taken_over" */
     struct slice step, reason, by; /* SLICE_NONE: none */
-    int64_t number;                /* of parked: for how long; of taken over: the epoch */
+    int64_t number;                /* the number of an event: parked for how long, taken over with which epoch */
 };
 
 struct trace {
@@ -42,7 +42,7 @@ struct trace {
     struct trace_event *events;
     uint32_t attempt_count, attempt_room, event_count, event_room;
     uint32_t attempts_open, attempts_dropped, events_dropped;
-    int64_t at_ms, epoch; /* of the turn before; 0: there was none */
+    int64_t at_ms, epoch; /* the time and the epoch of the turn before; 0: there was none */
 };
 
 /* Empty. Everything that it keeps lies in the arena. */

@@ -12,7 +12,7 @@
 #define TRACE_ID_AT 3 /* in a traceparent */
 #define SPAN_ID_AT 36
 #define FLAGS_AT 53
-#define TEXT_BYTES_MAX 256 /* of a text in a span, which may be an error of a stranger */
+#define TEXT_BYTES_MAX 256 /* the bytes of a text in a span, which may be an error of a stranger */
 
 enum { KIND_INTERNAL = 1, KIND_CLIENT = 3, STATUS_ERROR = 2 };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define CHAIN_MAX 8
-#define NAMES_MAX 16 /* of one certificate that are looked at */
+#define NAMES_MAX 16 /* how many names of one certificate are looked at */
 #define NAME_BYTES_MAX 256
 
 struct client_trust {

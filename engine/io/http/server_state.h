@@ -128,7 +128,7 @@ void http_exchange_park(struct exchange *x);      /* suspends it while nothing c
 void http_exchange_unpark(struct exchange *x);    /* no-op when not parked */
 void http_exchange_watch(struct exchange *x);     /* watches whether the client of a parked exchange leaves */
 void http_exchange_settled(struct exchange *x);   /* the handler has kept its promise */
-void http_exchange_release(struct exchange *x, enum state state); /* of HELD */
+void http_exchange_release(struct exchange *x, enum state state); /* ends EXCHANGE_HELD */
 void http_exchange_recycle(struct exchange *x); /* both the library and the handler are done with it */
 void http_exchange_free(struct exchange *x);
 

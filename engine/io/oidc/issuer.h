@@ -33,7 +33,7 @@ struct issuer_asking {
     /* in */
     struct slice token; /* borrowed until done */
     struct arena *arena;
-    void (*done)(struct issuer_asking *asking); /* of issuer_wait() */
+    void (*done)(struct issuer_asking *asking); /* the end of issuer_wait() */
 
     /* out */
     enum err_code code; /* ERR_OK: the issuer has signed it, and it is good now */

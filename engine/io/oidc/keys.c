@@ -18,7 +18,7 @@ enum key_kind { KEY_RSA, KEY_P256, KEY_P384, KEY_P521 };
 static const struct {
     enum key_kind kind;
     gnutls_sign_algorithm_t sign;
-    size_t signature_bytes; /* of curves: two numbers of equal length; 0: as long as the modulus */
+    size_t signature_bytes; /* curves: two numbers of equal length; 0: as long as the modulus */
 } algorithms[JWT_ALGORITHM_COUNT] = {
     [JWT_RS256] = {KEY_RSA, GNUTLS_SIGN_RSA_SHA256, 0},
     [JWT_RS384] = {KEY_RSA, GNUTLS_SIGN_RSA_SHA384, 0},
@@ -35,7 +35,7 @@ static const struct {
     const char *name;
     enum key_kind kind;
     gnutls_ecc_curve_t curve;
-    size_t bytes; /* of a coordinate */
+    size_t bytes; /* the bytes of a coordinate */
 } curves[] = {
     {"P-256", KEY_P256, GNUTLS_ECC_CURVE_SECP256R1, 32},
     {"P-384", KEY_P384, GNUTLS_ECC_CURVE_SECP384R1, 48},

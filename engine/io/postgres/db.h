@@ -107,7 +107,7 @@ enum db_outcome { DB_COMMITTED, DB_REFUSED, DB_UNKNOWN };
  * then. The types of its parameters are those of the first use.
  */
 struct db_statement {
-    const char *name; /* of the prepared statement; unique */
+    const char *name; /* the name of the prepared statement; unique */
     const char *sql;  /* one statement */
     bool has_row;     /* its answer has a row, always: one without is no answer to it, and ends the connection */
 };

@@ -14,7 +14,7 @@ struct db_queue {
     struct err lost_err; /* why there is no connection, for those that are refused meanwhile */
 };
 
-void db_queue_init(struct db_queue *queue); /* of a zeroed one */
+void db_queue_init(struct db_queue *queue); /* expects a zeroed queue */
 void db_queue_submit(struct db_queue *queue, struct db_transaction *transaction);
 /* Those that wait now: one that comes back at once is for the next turn. */
 void db_queue_refuse_waiting(struct db_queue *queue);

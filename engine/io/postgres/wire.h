@@ -13,7 +13,7 @@
 struct db_args {
     struct arena *arena;
     int count;
-    size_t bytes; /* of all values */
+    size_t bytes; /* the bytes of all values */
     Oid oids[DB_ARGS_MAX];
     const char *values[DB_ARGS_MAX];
     int lengths[DB_ARGS_MAX];

@@ -25,9 +25,9 @@ void children_kill(
 
 struct child {
     /* in; borrowed until ended or let go */
-    size_t line_bytes_max;   /* of what it writes; a longer line is dropped whole, and on_long is told */
-    size_t unread_bytes_max; /* of what it has not read yet */
-    size_t idle_bytes_max;   /* of what it writes between two calls of child_heard(); one that writes more is ended */
+    size_t line_bytes_max;   /* the bytes of a line that it writes; a longer one is dropped, and on_long is told */
+    size_t unread_bytes_max; /* the bytes that it has not read yet */
+    size_t idle_bytes_max;   /* what it writes between two calls of child_heard(); one that writes more is ended */
     void (*on_line)(struct child *child, struct slice line); /* without its end; borrowed until this returns */
     void (*on_long)(struct child *child);
     void (*on_end)(struct child *child); /* exactly once: it will say nothing more; not after child_stop() */

@@ -53,7 +53,7 @@ enum jq_wire_end { JQ_WIRE_GOOD, JQ_WIRE_ERROR, JQ_WIRE_TIME, JQ_WIRE_MEMORY };
 
 struct jq_wire_answer { /* then the error, or the lengths of the outputs and the outputs */
     uint32_t end;       /* enum jq_wire_end */
-    uint32_t index;     /* of the program that failed */
+    uint32_t index;     /* the index of the program that failed */
     bool last;          /* this helper ends now */
 };
 

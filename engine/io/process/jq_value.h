@@ -26,7 +26,7 @@ enum jq_marking {
     JQ_MARK_VALUE     /* every number that libjq would print as another number */
 };
 
-struct jq_marks { /* of one evaluation */
+struct jq_marks { /* the marks of one evaluation */
     enum jq_marking marking;
     uint32_t generation;
     struct arena arena;

@@ -13,9 +13,8 @@
 #include "base/log.h"
 
 #define TICK_MS 1000
-#define EXTEND_US                                                                                                      \
-    (INT64_C(10) * 1000 * 1000) /* of one request for more time; the next one comes with the next tick                 \
-                                 */
+/* The length of one request for more time; the next one comes with the next tick. */
+#define EXTEND_US (INT64_C(10) * 1000 * 1000)
 
 enum { TELL_READY = 1, TELL_STOPPING = 2, TELL_RELOADING = 4 };
 

@@ -15,7 +15,7 @@ struct process_run {
     const struct programs *programs; /* NULL: any program, as ourselves */
     struct slice input;              /* standard input; closed behind it */
     int64_t timeout_ms;              /* then SIGTERM to the group, SIGKILL 2 s later; bounds processor time, too */
-    size_t output_bytes_max;         /* of each of stdout and stderr; more ends the process group */
+    size_t output_bytes_max;         /* the bytes of each of stdout and stderr; more ends the process group */
     struct arena *arena;             /* for the output */
     void (*done)(
         struct process_run *run); /* exactly once, on the loop, when the child is reaped and its pipes are closed */

@@ -14,7 +14,7 @@ struct programs {
     bool as_user; /* as another user than ourselves */
     uid_t uid;
     gid_t gid;
-    char home[256];                 /* of that user */
+    char home[256];                 /* the home of that user */
     char *paths[PROGRAM_PATHS_MAX]; /* files, and folders with all that is below them; resolved */
     size_t path_count;              /* 0: any program */
     bool path_is_set;

@@ -16,7 +16,7 @@ struct bulk_item {
     struct saga_id saga;
     struct slice saga_name, business_id, step; /* for people; SLICE_NONE: not known */
     uint64_t escalation;                       /* 0: no open one is known */
-    struct op_key key;                         /* of the operation; nil: it is about the saga */
+    struct op_key key;                         /* the key of the operation; nil: it is about the saga */
     uint32_t attempts;                         /* its calls when the set was frozen */
     enum verb_id verb;
     struct saga_input input; /* the members of the verb but its note, which is the job's */
@@ -46,7 +46,7 @@ struct bulk_plan {
     bool settles;                        /* the action is `settle` */
     struct slice debt_tools;             /* BULK_OF_DEBTS: of these tools, with commas between; SLICE_NONE: of any */
     enum verb_id verb;                   /* that its members are read by */
-    struct slice said[VERB_MEMBERS_MAX]; /* of these what the request says for all, as JSON */
+    struct slice said[VERB_MEMBERS_MAX]; /* the members that the request says for all items, as JSON */
     struct engine_questions cases;       /* BULK_OF_CASES */
     struct engine_sagas sagas;           /* BULK_OF_SAGAS, BULK_OF_DEBTS: its filter */
 };

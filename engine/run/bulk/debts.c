@@ -14,9 +14,9 @@ struct gathering { /* in the arena of its work */
     size_t tool_count;
     struct saga_id *sagas; /* that left debts, of this walk */
     size_t saga_count;
-    size_t first; /* of the candidates of this walk */
+    size_t first; /* the first candidate of this walk */
     struct saga_input input;
-    struct op_key *keys; /* of the candidates of this walk */
+    struct op_key *keys; /* the keys of the candidates of this walk */
     bool more;
     struct debt_settled read;
 };

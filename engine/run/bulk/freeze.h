@@ -8,7 +8,7 @@
 
 #define LOOKS_AT_ONCE 4
 
-struct item_identity { /* of what an item is about; without padding, since it is a key of a map */
+struct item_identity { /* the identity of what an item is about; without padding, since it is a key of a map */
     struct uuid saga, key;
     uint64_t escalation;
 };
@@ -39,7 +39,7 @@ struct freeze {
     struct work *work;
     struct bulk_plan plan;
     struct saga_id id;
-    struct arena page; /* of what was read */
+    struct arena page; /* the arena of what was read */
     struct candidate *candidates;
     size_t count, capacity, most;
     struct list_questions cases;
@@ -52,7 +52,7 @@ struct freeze {
     struct groups refused, unmatched, leads_to;
     const struct definition_row **names;
     size_t name_count;
-    struct slice *bodies; /* of those that are acted on */
+    struct slice *bodies; /* the bodies of the items that are acted on */
     size_t body_count, written;
     struct deferred deferred;
     struct bulk_begin begin;

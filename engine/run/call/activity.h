@@ -35,13 +35,13 @@ enum dispatch_stage {
 
 struct act { /* what only an activity has whose time has come: timers that are far off are many */
     struct activity *activity;
-    struct arena *arena;         /* of what dispatch.c has under way: the activity's, or that of inquiries */
+    struct arena *arena;         /* the arena of what dispatch.c has under way: the activity's, or that of inquiries */
     struct arena *inquiry_arena; /* they may be many, so each begins it anew; NULL: there was none */
     struct rendering rendering;
     struct call *call;
     enum dispatch_stage stage;
-    const struct tool *tool;               /* of a call or a probe */
-    const struct compensator *compensator; /* of a forward operation, for the arguments of its undo */
+    const struct tool *tool;               /* the tool of a call or a probe */
+    const struct compensator *compensator; /* the compensator of a forward operation, for the arguments of its undo */
     int64_t started_us;
     struct outcome outcome;
     struct slice response, args, key; /* JSON, JSON, text; in `arena` */
@@ -51,7 +51,7 @@ struct act { /* what only an activity has whose time has come: timers that are f
     struct expression_context context; /* as it was when the call was made */
     int64_t cost_micros;
     struct slice cost_unknown, result_error; /* why the one is not known, why the other could not be made */
-    struct slice undo_args, undo_error;      /* of the compensator: JSON; or why they could not be made */
+    struct slice undo_args, undo_error;      /* the compensator's arguments as JSON, or why there are none */
     struct mail mail;
 };
 
@@ -70,7 +70,7 @@ struct activity {                /* one want being carried out; lies in its aren
     struct saga_id saga; /* whose it is, also when that has left memory */
     uint32_t shard;
     struct slice namespace;
-    struct op_key operation_key; /* of a call, probe or admission */
+    struct op_key operation_key; /* the operation key of a call, probe or admission */
     enum effect effect;          /* the class of that operation */
     bool cancelled;
     bool maybe_before;           /* an earlier attempt may have taken effect */

@@ -17,7 +17,7 @@ struct budget_rule {
     struct slice namespace, tool; /* SLICE_NONE: any */
     enum budget_period per;
     int64_t calls, emissions, micros; /* -1: unbounded */
-    struct slice name;                /* of the counter */
+    struct slice name;                /* the name of the counter */
 };
 
 struct budgets {

@@ -29,7 +29,7 @@ enum call_queue_kind {
     CALL_QUEUE_COUNT
 };
 
-struct call_line {         /* of one tool in one queue */
+struct call_line {         /* the calls of one tool in one queue */
     struct list_link link; /* among the lines of its queue while somebody stands in it */
     struct list waiting;
 };
@@ -59,14 +59,12 @@ void call_queue_return(struct engine *engine);   /* draining: what waits was nev
 void call_queue_return_shard(struct shard *shard);      /* the same of a shard that is being given */
 size_t call_queue_waiting(const struct engine *engine); /* calls in all queues */
 size_t call_queue_count(const struct engine *engine, enum call_queue_kind kind);
-/* Of those that stand first in their line and are held up by nothing but places, the longest; 0: there is none, as far
- * as is looked. */
+/* The longest wait among the calls that stand first in their line and are held up by nothing but places; 0: there is
+ * none, as far as is looked. */
 int64_t call_queue_waited_ms(const struct engine *engine, enum call_queue_kind kind);
-/*
- * Of what may never be sent twice the intent is made durable when the call can leave at once: a crash while it waits is
- * then known as not sent. Until then the activity that leads to the intent (WANT_TIMER, WANT_ADMIT) waits in the queue
- * in the place of the call.
- */
+/* The intent of what may never be sent twice is made durable when the call can leave at once: a crash while it waits
+ * is then known as not sent. Until then the activity that leads to the intent (WANT_TIMER, WANT_ADMIT) waits in the
+ * queue in the place of the call. */
 bool call_queue_holds_intent(const struct activity *activity);
 
 #endif

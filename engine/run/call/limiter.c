@@ -22,7 +22,7 @@ struct admitting {         /* an activity at the guards, in its arena */
     struct activity *activity;
     struct gate *gate;
     struct guard_ask ask;
-    struct arena arena;           /* of one ask */
+    struct arena arena;           /* the arena of one ask */
     struct guard_budget *budgets; /* GUARD_BUDGETS_MAX of them, when the question is about budgets */
     bool in_group, granted;
 };

@@ -21,7 +21,7 @@ struct limiter {
     struct budgets budgets;
     int64_t stepped_ms;      /* limiter_step() */
     struct map gates;        /* "namespace\ntool" -> struct gate */
-    int64_t paused_until_ms; /* of any gate */
+    int64_t paused_until_ms; /* the end of the pause, of any gate */
     struct timer hold;       /* for calls in the queue whose tool is paused */
 
     /* limiter_tell.c */

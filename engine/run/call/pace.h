@@ -19,7 +19,7 @@ struct pace {                /* zeroed: open, nobody was refused */
     int64_t closed_until_ms; /* by the boot clock */
     enum pace_why why;       /* it was closed last */
     uint32_t width;          /* how many may ask together; 0 counts as 1 */
-    uint32_t asking;         /* of the group under way */
+    uint32_t asking;         /* the calls that ask, of the group under way */
     bool refused;            /* somebody of it was */
 };
 

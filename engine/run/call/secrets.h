@@ -17,7 +17,7 @@ struct secrets {
     struct slice file; /* checked JSON object of texts; SLICE_NONE: no file */
     struct secret_variable {
         struct slice name, text;
-    } * variables; /* of the environment, without SAGAD_SECRET_ */
+    } * variables; /* the variables of the environment, without SAGAD_SECRET_ */
     size_t variable_count;
 };
 

@@ -34,7 +34,7 @@ struct errand {            /* an errand, in the arena of its work */
     struct json_writer w;
     struct slice payload, emission;
     uint32_t shard;
-    struct saga_id saga; /* of the row */
+    struct saga_id saga; /* the saga of the row */
     int64_t epoch;       /* the epoch of the shard when the row was certainly there */
     int64_t until_boot_ms;
     bool busy;     /* the store is working for us, so nothing may end */

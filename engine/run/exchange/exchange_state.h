@@ -9,7 +9,7 @@ struct exchange_room {
     struct list errands;       /* inputs on their way to other engines (errand.c) */
     struct map deliveries;     /* inbox row id -> its delivery under way (delivery.c) */
     struct list late_outcomes; /* evidence on its way to the owner of a saga (late.c) */
-    struct deferred watch;     /* of the inbox */
+    struct deferred watch;     /* the watch of the inbox */
 };
 
 #endif

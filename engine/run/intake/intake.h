@@ -29,8 +29,8 @@ enum intake_queue {
 };
 
 enum intake_delay {
-    INTAKE_COMMIT_DELAY, /* of the turns that begin something new */
-    INTAKE_CALL_DELAY,   /* of the call that waits longest for a place */
+    INTAKE_COMMIT_DELAY, /* the delay of the turns that begin something new */
+    INTAKE_CALL_DELAY,   /* the delay of the call that waits longest for a place */
     INTAKE_DELAY_COUNT
 };
 
@@ -52,9 +52,9 @@ struct intake {
     bool paced;  /* a delay was over its target */
     int percent; /* the worst delay, of its target, when last looked at */
     enum intake_delay worst;
-    size_t excess;                                    /* of the fullest queue, over what it has to sink to */
+    size_t excess;                                    /* the excess of the fullest queue, over what it has to sink to */
     double pace;                                      /* while paced: taken in a second */
-    double room;                                      /* of those, now */
+    double room;                                      /* the room of those queues, now */
     double ended, refused, taken;                     /* a second, smoothed */
     uint32_t ended_since, refused_since, taken_since; /* since the last look */
     int64_t looked_ms, over_since_ms, busy_ms, refused_ms, filled_ms;

@@ -17,7 +17,7 @@
 #define SAGAS_END_MS 1000       /* sagas in flight end at any time */
 #define COUNTED_MS 200          /* so long a count of sagas holds */
 
-struct bucket { /* of a namespace; a token bucket for each rate */
+struct bucket { /* the bucket of a namespace; a token bucket for each rate */
     int64_t filled_ms;
     double room[QUOTA_RATES];
     int64_t sagas, counted_ms; /* in flight, when they were counted; 0: never */
@@ -27,7 +27,7 @@ struct bucket { /* of a namespace; a token bucket for each rate */
 
 static const struct {
     const char *member, *asked;
-    int64_t max, window_ms; /* of a rate: in which that much comes back */
+    int64_t max, window_ms; /* a rate: the window in which that much comes back */
 } kinds[] = {[QUOTA_STARTS] = {"starts_per_second", "starts a second", PER_SECOND_MAX, 1000},
              [QUOTA_CALLS] = {"calls_per_second", "calls a second", PER_SECOND_MAX, 1000},
              [QUOTA_BYTES] = {"payload_bytes_per_day", "bytes of payload a day", BYTES_MAX, 86400000},
@@ -189,7 +189,7 @@ static double room_now(const struct bucket *bucket, const struct quota_rule *rul
     return bucket->room[kind] + more > most ? most : bucket->room[kind] + more;
 }
 
-/* Of those that have all their room again a new bucket is the same. */
+/* A bucket that has all its room again is the same as a new one. */
 static bool is_idle(const struct quotas *quotas, const struct bucket *bucket, int64_t now_ms)
 {
     const struct quota_rule *rule = rule_of(quotas, (struct slice){bucket->namespace, bucket->len});

@@ -21,7 +21,7 @@
 enum quota_kind {
     QUOTA_STARTS,
     QUOTA_CALLS,
-    QUOTA_BYTES, /* of the inputs of starts and the arguments of calls */
+    QUOTA_BYTES, /* the bytes of the inputs of starts and the arguments of calls */
     QUOTA_RATES, /* so many kinds are rates; of the others there may be so many at a time */
     QUOTA_SAGAS = QUOTA_RATES,
     QUOTA_DEFINITIONS,

@@ -48,9 +48,9 @@ struct receiver {
     const struct notify_target *target;
     enum receiver_stage stage;
     uint32_t shard;
-    int64_t epoch; /* of the shard when this round began */
+    int64_t epoch; /* the epoch of the shard when this round began */
     struct timer timer;
-    struct arena arena; /* of the round */
+    struct arena arena; /* the arena of the round */
     struct deferred next;
 
     bool is_known;               /* the cursor is read */

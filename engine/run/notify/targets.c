@@ -18,7 +18,7 @@
 #define MS_SECOND 1000
 #define MS_DAY (INT64_C(24) * 3600 * 1000)
 
-struct line_reading { /* of one line */
+struct line_reading { /* the reading of one line */
     struct slice row, at;
     struct arena *arena;
     struct faults *faults;

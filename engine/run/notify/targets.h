@@ -21,7 +21,7 @@ struct notify_target {
     struct slice events; /* types with commas between; SLICE_NONE: all */
     struct slice secrets[NOTIFY_SECRETS_MAX];
     size_t secret_count; /* at least 1 */
-    int64_t timeout_ms;  /* of one attempt */
+    int64_t timeout_ms;  /* the timeout of one attempt */
     int64_t give_up_ms;  /* an event that was not delivered for so long becomes a dead letter */
 };
 

@@ -30,7 +30,7 @@ struct debts {
     struct debt *found;
     struct saga_id *sagas;
     size_t count, capacity, saga_count;
-    int64_t until_ms; /* of the clock of this boot: sums look no further then */
+    int64_t until_ms; /* the instant by the clock of this boot at which sums look no further */
     bool more;        /* the walk may find more */
     bool is_full;     /* the walk ended because there are enough for a page */
     struct debt_settled read;

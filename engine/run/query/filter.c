@@ -37,7 +37,7 @@ bool filter_has(const struct slice *values, size_t count, struct slice text)
     return count == 0;
 }
 
-/* Of the tags from `at` on with the name of that one, those before it left out: its first? */
+/* Is this the first tag from `at` on with its name, when those before are left out? */
 static bool is_first_of_name(const struct engine_tag *tags, size_t at)
 {
     for (size_t i = 0; i < at; i++) {

@@ -21,7 +21,7 @@ struct tool_health {
     uint64_t drift, loop_trips, budget_refusals;
     uint64_t rate_refusals, breaker_refusals; /* agents' calls that were refused */
     uint64_t breaker_opened, pauses;          /* seen by this engine; set by limiter.c, and so is: */
-    /* of its worst endpoint, as last told by the store: 0 closed, 1 open, 2 half open; set by limiter.c */
+    /* the state of its worst endpoint, as last told by the store: 0 closed, 1 open, 2 half open; set by limiter.c */
     int breaker_state;
     int64_t unknown_open, unknown_oldest_ms; /* scratch of a walk over the sagas in memory */
     uint64_t told[SERIES_FIGURE_COUNT];      /* series.c: of these, what stands in the table */
@@ -30,7 +30,7 @@ struct tool_health {
 struct health *health_new(void);
 void health_free(struct health *health);
 
-/* Of this tool; made at its first use, and kept as long as the engine. */
+/* The health of this tool; made at its first use, and kept as long as the engine. */
 struct tool_health *tool_health_of(struct engine *engine, struct slice namespace, struct slice name);
 /* The next one in no particular order, from `*position`, which begins at 0; NULL: no more. */
 struct tool_health *tool_health_next(struct health *health, size_t *position);

@@ -8,8 +8,8 @@
 #include "run/request/work.h"
 
 #define STEPS_MAX 10000000u  /* looked at: see prove_options; about half a second */
-#define STATES_MAX 256u      /* of parallel branches */
-#define PROOF_STEPS_MAX 100u /* of the saga and its children; each state of the play has a copy of all */
+#define STATES_MAX 256u      /* the states of parallel branches */
+#define PROOF_STEPS_MAX 100u /* the steps of the saga and its children; each state of the play has a copy of all */
 #define TEXT_BYTES_MAX (8u << 20)
 
 struct proof {

@@ -7,7 +7,7 @@
 
 struct saga_healths;
 
-struct saga_health { /* of one definition; counters of this process */
+struct saga_health { /* the health of one definition; counters of this process */
     struct slice namespace, name;
     uint64_t started, completed, compensated, abandoned, cases_opened;
     uint64_t told[SERIES_FIGURE_COUNT]; /* series.c: of these, what stands in the table */

@@ -23,7 +23,7 @@ struct walk {
     struct uuid begin; /* `before` as it was */
     struct count_looked looked;
     bool one;
-    struct arena arena; /* of the saga being looked at */
+    struct arena arena; /* the arena of the saga being looked at */
     struct read_saga read;
     struct deferred deferred;
 };

@@ -10,7 +10,7 @@ struct calling {
     struct saga_id saga; /* as asked for; nil: of a run */
     struct effect_of_call effect;
     uint32_t step;              /* whose operation it waits for */
-    struct faults faults;       /* of the arguments, in the request's arena: told where the call would have been sent */
+    struct faults faults;       /* faults of the arguments, in the request's arena, told in place of sending the call */
     struct trace_context trace; /* the trace of a call */
     bool duplicate, rerouted;
     int64_t busy_ms; /* nothing new is taken in now: what a refused call is told to wait; 0: it is */

@@ -20,7 +20,7 @@ struct moving {
     bool to_next, moves;
 };
 
-/* Of sagas in memory; those that left it have a row, which the database has looked at. */
+/* The next time of the sagas in memory; those that left it have a row, which the database has looked at. */
 static int64_t next_in_memory(const struct engine *engine)
 {
     int64_t next_ms = INT64_MAX;

@@ -48,7 +48,7 @@ struct work {
     struct buffer out;  /* the answer as it grows */
     size_t next, found; /* where a walk over many sagas stands */
     struct document document;
-    bool dry_run; /* of a document */
+    bool dry_run; /* the document is only checked */
     struct jq_job jq;
     struct faults *jq_faults;
     const struct definition *definition;
@@ -56,7 +56,7 @@ struct work {
     struct err err;
 };
 
-struct works {                   /* of an engine */
+struct works {                   /* the work of an engine */
     struct list all;             /* that are not answered */
     uint32_t previews_under_way; /* that share a slice (query/preview.c) */
     bool proof_under_way;        /* query/proof.c */

@@ -42,7 +42,7 @@ void case_cost(struct shard *shard, const struct late_cost *cost, void (*written
 
 struct late_rerun { /* an ended saga was started once more */
     struct saga_id saga, rerun;
-    struct slice namespace, business_id /* of the new saga */, actor, note;
+    struct slice namespace, business_id /* the name of the new saga */, actor, note;
     struct slice act; /* act_text(); SLICE_NONE: none */
 };
 /* A row like that of a cost. */

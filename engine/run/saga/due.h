@@ -18,7 +18,7 @@ struct due {
     struct timer timer;
     int64_t next_ms;       /* when the next one is due; INT64_MAX: nothing is, as far as is known */
     int64_t pause_boot_ms; /* until then no batch begins */
-    struct arena arena;    /* of the batch; emptied after over() */
+    struct arena arena;    /* the arena of the batch; emptied after over() */
     struct deferred ended;
     size_t count, at, under_way; /* rows of the batch; those begun, and of these those that have not ended */
     bool busy;                   /* a batch is being read, or carried out */

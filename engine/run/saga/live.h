@@ -17,12 +17,12 @@ struct mail {
     void (*done)(struct mail *mail, enum err_code code, const struct err *err);
     bool from_inbox;
     struct uuid inbox_id;
-    /* of the start of an open saga: what a repeat has to ask for too, as JSON; SLICE_NONE: nothing but the defaults */
+    /* a part of the start of an open saga: what a repeat has to ask for too, as JSON; SLICE_NONE: only defaults */
     struct slice asked;
-    struct slice started_by;      /* of a start; see append_start */
+    struct slice started_by;      /* who began a start; see append_start */
     const struct person_act *act; /* request/act.h: written with the turn; NULL: none */
     struct live *live;            /* whose mailbox it was put into; NULL: it never came so far */
-    struct call_answer answer;    /* of SAGA_INPUT_CALL, in `done`: what it says; its slices live as long as `done` */
+    struct call_answer answer;    /* what SAGA_INPUT_CALL answers, in `done`; its slices live as long as `done` */
 };
 
 #define REFUSALS_MAX 3 /* then the saga waits for a person, or for the next engine, instead of asking for ever */
@@ -35,7 +35,7 @@ struct live {              /* a saga in memory; lies in its arena */
     struct saga saga;
     struct list mailbox, activities, waiters;
     struct list callers;             /* work that waits until an operation, or all of them, are settled (call.c) */
-    const struct digest *run_digest; /* of a run: its place among the runs in memory; NULL */
+    const struct digest *run_digest; /* a run's place among the runs in memory; else NULL */
     struct list_link doubt_link;     /* health.c: among those in doubt */
     struct list_link ready_link;     /* among those that go on in the next round */
     struct list_link rest_link;      /* park.c: among those that rest, if nothing of it has moved since rest_boot_ms */

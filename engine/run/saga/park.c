@@ -30,7 +30,7 @@
 #include "run/shard/shard.h"
 
 #define DUE_MAX 500         /* the most rows that are read at once */
-#define UNDER_WAY_MAX 64    /* of these */
+#define UNDER_WAY_MAX 64    /* the number of wakings under way */
 #define AGAIN_MS 1000       /* the time until the next try when there was no room, or no database */
 #define UNREADABLE_MS 60000 /* the same time for a saga whose log makes no sense here */
 #define TRIM_EVERY 1000     /* memory is given back to the system after so many sagas have left */
@@ -58,7 +58,7 @@ struct parker {
     struct due_let_go let_go;
     struct arena letting_go;
     struct timer go_timer;
-    uint32_t pace; /* of letting go */
+    uint32_t pace; /* the pace of letting go */
     bool goes, goes_again, stopped;
     struct map unreadable; /* saga id -> struct unreadable */
 };

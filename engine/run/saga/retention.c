@@ -46,7 +46,7 @@ struct retention {
     int64_t overdue_ms; /* by how much the last row of the batch is overdue; OVERDUE_MS means that or more */
 };
 
-struct removal { /* of one saga */
+struct removal { /* the removal of one saga */
     struct forget forget;
     struct retention *retention;
 };

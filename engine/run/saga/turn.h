@@ -11,7 +11,7 @@ struct turns *turns_new(void);
 void turns_free(struct turns *turns);
 size_t turns_under_way(const struct engine *engine);
 int64_t turn_began_us(const struct list_link *turn); /* see intake_turn_begun() */
-/* of the turn being appended, inside the done of its mail too; NULL: none */
+/* The append of the turn that is being appended, inside the done of its mail too; NULL: none */
 const struct append *turn_append(const struct live *live);
 
 #endif

@@ -10,7 +10,7 @@ struct touched { /* an approval that was opened, or is over, in this turn */
     bool opened;
 };
 
-struct turns { /* of an engine */
+struct turns { /* the turns of an engine */
     struct list idle;
     size_t under_way;
     struct list watches; /* who wants to hear of turns */

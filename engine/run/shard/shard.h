@@ -18,7 +18,7 @@ struct shard {
     int64_t alone_from_ms;       /* time of day: nobody else can have sent a call of it since */
     uint64_t escalation_counter; /* numbers given are counter * SHARD_COUNT + shard */
     uint64_t approval_counter;   /* the same */
-    int64_t escalations_open;    /* of this shard, also of sagas that are not in memory */
+    int64_t escalations_open;    /* the open escalations of this shard, also of sagas that are not in memory */
     struct list sagas;
     struct shard_load load;
     int64_t busy_until_ms; /* its owner, another engine, takes in nothing new before (measures.c); boot-time clock */

@@ -175,7 +175,7 @@ static void body_end(struct exporter *exporter)
     json_object_end(w);
 }
 
-struct making { /* of a trace, while its log is folded */
+struct making { /* the making of a trace, while its log is folded */
     struct fold_watcher watcher;
     struct trace trace;
 };

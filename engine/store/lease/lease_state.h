@@ -57,8 +57,8 @@ struct leases {
     enum lease_talk talk;
     struct db_query queries[LEASE_QUERIES_MAX];
     size_t query_count;
-    struct transaction_proof proof; /* of the renewal */
-    int backend_pid;                /* of the connection, since its first renewal; 0: none yet */
+    struct transaction_proof proof; /* the proof of the renewal */
+    int backend_pid;                /* the connection's backend, since its first renewal; 0: none yet */
     struct db_transaction transaction;
     int64_t sent_ms;
     bool follows;   /* the database's clock has been read */

@@ -28,7 +28,7 @@ struct loading {
     struct saga_id last;
     bool asked_max;
     unsigned due;              /* the value of store->loads_due when the load began */
-    struct stored_turn *turns; /* of one saga */
+    struct stored_turn *turns; /* the turns of one saga */
     size_t turn_capacity;
     struct db_query queries[3];
     struct db_transaction transaction;

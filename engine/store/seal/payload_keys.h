@@ -30,9 +30,9 @@ bool payload_keys_has(const struct payload_keys *keys, struct slice name);
 
 struct seal_place {
     const char *table;
-    struct uuid id;      /* of the saga, or of the row where it is about none */
-    uint64_t number;     /* of the first record, or the row's own */
-    uint32_t nth;        /* of the record within the row */
+    struct uuid id;      /* the id of the saga, or of the row where it is about none */
+    uint64_t number;     /* the number of the first record, or the row's own */
+    uint32_t nth;        /* the number of the record within the row */
     struct slice member; /* SLICE_NONE: all of the column */
 };
 
@@ -45,7 +45,7 @@ MUST_USE enum err_code payload_keys_unseal(const struct payload_keys *keys, cons
                                            struct slice name, struct slice sealed, struct buffer *out, struct err *err);
 
 /* What a database keeps about a key that was used in it, to tell it from another one of the same name. */
-void payload_keys_put_proof(const struct payload_keys *keys, struct buffer *out); /* of the active key */
+void payload_keys_put_proof(const struct payload_keys *keys, struct buffer *out); /* the proof of the active key */
 /* May sagad run on a database that has used this key? ERR_CONFIG: the key is not there, or it is another one. */
 MUST_USE enum err_code payload_keys_check_proof(const struct payload_keys *keys, struct slice name, struct slice proof,
                                                 struct err *err);

@@ -5,12 +5,12 @@
 #include "store/seal/payload_keys.h"
 
 struct seal_place place_of_turn(const struct uuid *saga, uint64_t first_seq);
-struct seal_place place_of_rest(const struct uuid *saga, uint64_t last_seq); /* of the last record of its turn */
+struct seal_place place_of_rest(const struct uuid *saga, uint64_t last_seq); /* the turn's last record */
 struct seal_place place_of_input(const struct uuid *id, const struct uuid *saga, struct slice kind);
 struct seal_place place_of_answer(const struct uuid *input);
 struct seal_place place_of_bulk(const struct uuid *id);
 struct seal_place place_of_bulk_item(const struct uuid *bulk, uint64_t number);
-/* Of a case or an approval: the number of its shard tells it from others. */
+/* The place of a case or an approval: the number of its shard tells it from others. */
 struct seal_place place_of_case(const char *table, const struct uuid *saga, uint64_t number);
 struct seal_place place_of_schedule(struct slice namespace, struct slice name, const struct uuid *id);
 

@@ -22,15 +22,15 @@ enum { PAGE_ROWS = 100, COLUMNS_MAX = 8, PROGRESS_PAGES = 100, PASSES_MAX = 10 }
 struct sealed_column {
     const char *table, *name;
     enum { WHOLE, TURN, CASE } shape;
-    struct seal_place (*place)(const struct slice *values); /* of the columns that are read */
+    struct seal_place (*place)(const struct slice *values); /* the place that the columns tell that are read */
     const char *more;                                       /* columns that are read behind the key */
-    int count;                                              /* of the columns that are read, without the sealed one */
+    int count;                                              /* how many columns are read, without the sealed one */
     const char *key;                                        /* names of the primary key */
     const char *columns;                                    /* the same of the row `t` */
     const char *found;                                      /* the same of the values `u` */
     const char *first;                                      /* no key is below it */
     int key_count;
-    const char *types[3]; /* of the key */
+    const char *types[3]; /* the types of the key */
 };
 
 static struct uuid id_of(struct slice text)

@@ -19,7 +19,7 @@ struct export_file {
     const char *path;
     FILE *file;
     enum export_part part; /* the part that is next; EXPORT_PART_COUNT: all are there */
-    struct slice cursor;   /* of the next page of the part; empty: its first page */
+    struct slice cursor;   /* the cursor of the next page of the part; empty: its first page */
     struct slice since;    /* as it was asked for; empty: everything */
     struct slice next;     /* what the next export takes as --since; empty: not known yet */
     bool is_whole;         /* the last line is there */

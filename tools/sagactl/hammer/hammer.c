@@ -5,7 +5,7 @@
 #include "tools/sagactl/hammer/operation.h"
 #include "tools/sagactl/output.h"
 
-#define REPEATS 4         /* of one operation, after its first call */
+#define REPEATS 4         /* how often one operation is repeated after its first call */
 #define LATE_OPERATIONS 2 /* for each lateness */
 #define LATE_POINTS 4     /* an eighth, a quarter, half and all of --late */
 

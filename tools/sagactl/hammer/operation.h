@@ -14,11 +14,11 @@ struct operation {
     uint32_t calls;         /* sent so far */
     uint32_t completed;     /* answers that said so */
     uint32_t failed;        /* answers that meant "no effect" */
-    uint32_t settled;       /* of these, with a status of key.settles */
-    struct digest *results; /* of the answers, each once */
+    uint32_t settled;       /* the number of these with a status of key.settles */
+    struct digest *results; /* the results of the answers, each once */
     size_t result_count;
-    struct slice result;       /* of the newest answer that completed it; SLICE_NONE: none did */
-    struct slice probe_result; /* of operation_probe(), where the probe said completed */
+    struct slice result;       /* the result of the newest answer that completed it; SLICE_NONE: none did */
+    struct slice probe_result; /* the result of operation_probe(), where the probe said completed */
     struct slice trouble;      /* what the newest answer said that did not; SLICE_NONE */
 };
 

@@ -35,7 +35,7 @@ int reports_load(struct ctl *ctl, const struct option_values *files, struct repo
 struct look { /* at one class that a tool claims */
     const struct document_item *item;
     enum effect effect;
-    struct slice pointer; /* of what it claims */
+    struct slice pointer; /* the pointer of what it claims */
     struct faults *warnings;
     size_t tried, outdated; /* reports about this text, and about another one of the same name */
 };

@@ -36,8 +36,8 @@ enum counter {                 /* how effects are counted, from the best to the 
 
 struct tally {
     uint32_t operations, calls;
-    int64_t effects;     /* of all operations */
-    int64_t most;        /* of one operation */
+    int64_t effects;     /* the effects of all operations */
+    int64_t most;        /* the most effects of one operation */
     uint32_t lost;       /* operations that were answered as completed and had no effect */
     uint32_t refused;    /* answers that meant "no effect" although the operation had taken effect */
     uint32_t unanswered; /* operations that no call brought to an end */
@@ -68,7 +68,7 @@ struct evidence {
 
 struct declared {
     enum effect effect;
-    int64_t window_ms; /* of keyed */
+    int64_t window_ms; /* the window of keyed */
     bool has_undo, tolerates_absent, voids_key, has_settles;
     bool keeps_keys;     /* each key is committed with its effect: the barrier of `sql` */
     bool believe_window; /* what of the window was not tried is the user's word */

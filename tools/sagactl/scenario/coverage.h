@@ -11,7 +11,7 @@ struct coverage_point { /* what goes wrong where, however it is settled */
     bool is_covered;
 };
 
-struct coverage { /* of one saga */
+struct coverage { /* the coverage of one saga */
     const struct definition *definition;
     struct coverage_point *points;
     size_t count, covered_count;

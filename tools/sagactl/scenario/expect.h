@@ -5,7 +5,7 @@
 #include "tools/sagactl/scenario/stage.h"
 
 struct difference {
-    struct slice pointer;         /* of the expectation; of the scenario where the play could not go on */
+    struct slice pointer;         /* the pointer of the expectation; of the scenario where the play could not go on */
     struct slice expected, found; /* found alone: a sentence */
 };
 

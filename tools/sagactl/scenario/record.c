@@ -15,7 +15,7 @@ struct taken { /* a reply, in the order of the log */
 
 struct happened { /* an event, in the order of the log */
     struct event event;
-    struct slice as; /* of EVENT_RESOLVE */
+    struct slice as; /* the role of EVENT_RESOLVE */
 };
 
 struct out_call { /* a call that is out */

@@ -7,7 +7,7 @@
 struct recording {
     struct arena *arena;
     struct slice saga;           /* as `GET /v1/sagas/{id}` answers it */
-    const struct slice *entries; /* of its log, in order */
+    const struct slice *entries; /* the entries of its log, in order */
     size_t entry_count;
     /* Names the tool of an operation by its key. SLICE_NONE: nobody knows it. */
     struct slice (*tool_of)(struct recording *recording, struct slice key);

@@ -25,9 +25,9 @@
     X(REPLY_UNKNOWN, "unknown")   /* no answer within the timeout */                                                   \
     X(REPLY_ACCEPTED, "accepted") /* it works on it: a probe completes the call */                                     \
     X(REPLY_CRASH, "crash")       /* the engine is killed while the call is out */                                     \
-    X(REPLY_ABSENT, "absent")     /* of a probe: it did not happen */                                                  \
-    X(REPLY_GO, "go")             /* of a precheck: the call may leave */                                              \
-    X(REPLY_BLOCKED, "blocked")   /* of a precheck: the call must not leave */
+    X(REPLY_ABSENT, "absent")     /* a probe says: it did not happen */                                                \
+    X(REPLY_GO, "go")             /* a precheck says: the call may leave */                                            \
+    X(REPLY_BLOCKED, "blocked")   /* a precheck says: the call must not leave */
 
 #define X(id, word) id,
 enum reply_kind { REPLY_MAP(X) REPLY_COUNT };

@@ -34,7 +34,7 @@ struct stage_truth {                      /* what really happened, of a step */
     struct slice result[DIRECTION_COUNT]; /* JSON; SLICE_NONE: none yet */
 };
 
-struct stage_counter { /* of one list of replies */
+struct stage_counter { /* the counter of one list of replies */
     const struct reply *items;
     uint32_t *given; /* how often each was given */
 };
@@ -42,7 +42,7 @@ struct stage_counter { /* of one list of replies */
 struct stage {
     const struct scenario *scenario;
     const struct definition *definition;
-    struct arena arena; /* of the play */
+    struct arena arena; /* the arena of the play */
     struct arena saga_arena;
     struct arena turn;
     struct saga saga;

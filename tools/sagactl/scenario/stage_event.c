@@ -12,7 +12,7 @@ static struct slice note_of(const struct event *event)
     return event->note.len ? event->note : SLICE("the scenario has it so");
 }
 
-/* Of a verb about the whole saga, whose value is the note. */
+/* The members of a verb about the whole saga, whose value is the note. */
 static struct slice note_of_all(const struct event *event)
 {
     return event->text.len ? event->text : note_of(event);
