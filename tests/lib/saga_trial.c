@@ -155,6 +155,7 @@ enum err_code trial_input(struct trial *trial, struct saga_input input)
     input.number_stride = NUMBERS;
     input.payload_bytes_max = trial->payload_bytes_max;
     input.holds = input.holds ? input.holds : trial->holds;
+    input.digest_key = trial->digest_key;
     arena_reset(&trial->turn);
     trial->err = (struct err){0};
     code = saga_decide(&trial->saga, &input, &trial->turn, &trial->records, &trial->err);

@@ -20,9 +20,10 @@ struct trial {
     uint64_t next_escalation, next_approval;
     size_t payload_bytes_max;     /* given with each input; 0: unbounded */
     const struct hold_set *holds; /* the same; NULL: none */
-    struct buffer log;            /* one record a line, as stored, with seq and at */
-    struct records records;       /* of the last turn */
-    struct err err;               /* of the last input that was refused */
+    const struct digest *digest_key;
+    struct buffer log;      /* one record a line, as stored, with seq and at */
+    struct records records; /* of the last turn */
+    struct err err;         /* of the last input that was refused */
 };
 
 /* Reads JSON in which ' stands for ", so that documents are readable in C. */

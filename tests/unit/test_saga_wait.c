@@ -554,6 +554,38 @@ TEST(a_decision_is_bound_to_what_was_shown)
     assert_int_equal(trial_input(&trial, input), ERR_NOT_FOUND);
 }
 
+static bool has_plain_hash(const struct digest *key, const char *more)
+{
+    struct trial on;
+    struct digest plain;
+    bool is_plain;
+
+    trial_open(&on, more);
+    on.digest_key = key;
+    trial_start(&on, "{'sum':100.0}");
+    trial_play(&on, "a");
+    plain = canon_digest(SLICE("{\"sum\":100}"), &on.arena);
+    is_plain = digest_equal(&forward(&on, "ok")->fingerprint, &plain);
+    on.digest_key = NULL; /* another key, or none, since: what was recorded holds */
+    assert_int_equal(trial_decide(&on, "ok", true, ROLE_OPERATOR), ERR_OK);
+    trial_close_sound(&on);
+    return is_plain;
+}
+
+/* Whoever is shown it masked could try out what is missing, were the hash a plain one. */
+TEST(the_hash_of_what_is_shown_is_keyed_where_something_is_sensitive)
+{
+    static const char masked[] =
+        "{'tools':[" TRIAL_TOOLS "],'sagas':[{'name':'s','sensitive':['/sum'],'steps':["
+        "{'id':'a','call':'keyed'},{'id':'ok','approve':{'show':{'sum':'${ .input.sum }'}}}]}]}";
+    const struct digest key = {.bytes = {7}};
+
+    assert_true(has_plain_hash(NULL, APPROVE));
+    assert_true(has_plain_hash(&key, APPROVE)); /* everybody is shown all of it: clients may compute it */
+    assert_true(has_plain_hash(NULL, masked));
+    assert_false(has_plain_hash(&key, masked));
+}
+
 TEST(approvals_of_one_decision_have_numbers_of_their_own)
 {
     trial_begin(

@@ -416,6 +416,8 @@ struct saga_input { /* borrowed during saga_decide() */
     uint64_t approval_number, number_stride; /* the number of the first approval that it opens, the way to the next */
     size_t payload_bytes_max;     /* the arguments of a call, and the input of a child or follower; 0: unbounded */
     const struct hold_set *holds; /* in force now (hold.h); NULL: there are none */
+    /* keys digests over payloads that have sensitive members and are shown to whoever may not see these; NULL: plain */
+    const struct digest *digest_key;
     union {
         struct {
             struct slice namespace, business_id, tags, input;

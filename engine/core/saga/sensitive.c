@@ -461,8 +461,8 @@ static void mask_view_member(struct masking *m, struct slice name, struct slice 
         mask_payload(m, value, payload);
     } else if (slice_is(name, "body") && m->s->made.count > 0) {
         mask_whole(m, value); /* the value of a receiver that refused, or said what nobody could read */
-    } else if (slice_is(name, "fingerprint") && m->s->given.count > 0) {
-        mask_whole(m, value); /* whoever knows all of the arguments but one could try that one out */
+    } else if (slice_is(name, "fingerprint") && m->s->all.count > 0) {
+        mask_whole(m, value); /* whoever knows all of the payload but one member could try that one out */
     } else if (type == JSON_OBJECT || type == JSON_ARRAY || !is_our_word(name)) {
         mask_view(m, value);
     }

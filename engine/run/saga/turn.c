@@ -21,6 +21,7 @@
 #include "run/saga/turn_state.h"
 #include "run/shard/shard.h"
 #include "run/trace/exporter.h"
+#include "store/seal/payload_keys.h"
 
 #define TURN_BLOCK_BYTES 8192
 #define TURN_PAYLOAD_BYTES_MAX (64u << 20)
@@ -281,6 +282,7 @@ void turn_begin(struct live *live, struct mail *mail)
     mail->input.approval_number = (live->shard->approval_counter + 1) * SHARD_COUNT + live->shard->number;
     mail->input.number_stride = SHARD_COUNT;
     mail->input.holds = holds_in_force(engine->holds);
+    mail->input.digest_key = payload_keys_digest_key(engine->options.payload_keys);
     mail->input.payload_bytes_max = engine->options.payload_bytes_max;
     enum err_code code = saga_decide(&live->saga, &mail->input, &turn->arena, &turn->records, &err);
 

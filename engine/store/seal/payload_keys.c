@@ -15,6 +15,7 @@ enum { FILE_KIB_MAX = 64, PLACE_BYTES_MAX = 128 };
 struct payload_key {
     char name[PAYLOAD_KEY_NAME_MAX + 1];
     struct aead_key *key;
+    struct digest digest_key;
 };
 
 struct payload_keys {
@@ -68,6 +69,8 @@ static bool add(struct payload_keys *keys, struct slice name, struct slice value
 
     if (is_good) {
         slice_to_text(keys->items[keys->count].name, sizeof(keys->items[keys->count].name), name);
+        keys->items[keys->count].digest_key =
+            hmac_sha256((struct slice){(const char *)bytes, sizeof(bytes)}, SLICE("sagad digests of payloads"));
         keys->items[keys->count++].key = aead_key_new(bytes);
     }
     explicit_bzero(bytes, sizeof(bytes));
@@ -135,12 +138,20 @@ void payload_keys_free(struct payload_keys *keys)
     for (size_t i = 0; keys && i < keys->count; i++) {
         aead_key_free(keys->items[i].key);
     }
+    if (keys) {
+        explicit_bzero(keys, sizeof(*keys));
+    }
     free(keys);
 }
 
 struct slice payload_keys_active(const struct payload_keys *keys)
 {
     return keys && keys->active ? slice_of(keys->active->name) : SLICE_NONE;
+}
+
+const struct digest *payload_keys_digest_key(const struct payload_keys *keys)
+{
+    return keys && keys->active ? &keys->active->digest_key : NULL;
 }
 
 size_t payload_keys_count(const struct payload_keys *keys)

@@ -8,6 +8,7 @@
 #ifndef SAGAD_STORE_PAYLOAD_KEYS_H
 #define SAGAD_STORE_PAYLOAD_KEYS_H
 
+#include "base/digest.h"
 #include "base/errors.h"
 #include "base/id.h"
 #include "base/text.h"
@@ -27,6 +28,10 @@ struct slice payload_keys_active(const struct payload_keys *keys);
 size_t payload_keys_count(const struct payload_keys *keys);
 struct slice payload_keys_name(const struct payload_keys *keys, size_t i);
 bool payload_keys_has(const struct payload_keys *keys, struct slice name);
+
+/* Keys the digests over payloads that people are shown: made of the active key, and of use for nothing else. NULL:
+ * there is no active key. */
+const struct digest *payload_keys_digest_key(const struct payload_keys *keys);
 
 struct seal_place {
     const char *table;
