@@ -6,6 +6,8 @@
 
 #include "base/json.h"
 #include "run/engine_state.h"
+#include "store/seal/payload_keys.h"
+#include "tests/lib/scratch.h"
 #include "tests/lib/usual_options.h"
 
 #define LOOK                                                                                                           \
@@ -234,6 +236,52 @@ TEST(a_client_who_left_is_not_told_of_faults)
     stage_hang_up(gone);
     (void)stage_expect(gone, ERR_TIMEOUT);
     stage_run(2000);
+}
+
+static struct payload_keys *payload_keys;
+
+static void with_payload_keys(struct engine_options *options)
+{
+    options->payload_keys = payload_keys;
+}
+
+/* Sensitive members are kept sealed only, so there has to be a key, and an active one. */
+TEST(a_document_with_sensitive_members_is_refused_while_there_is_no_active_key)
+{
+    static const struct {
+        const char *keys;
+        const char *document, *fault;
+    } cases[] = {
+        {NULL, "{'tools':[{'name':'a','builtin':{'tool':'a'},'effect':'read','sensitive':['/card']}]}",
+         "/tools/0/sensitive"},
+        {"{\"active\": null, \"keys\": {\"k\": \"MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=\"}}",
+         "{'sagas':[{'name':'x','sensitive':['/card'],'steps':[{'id':'a','call':'look'}]}]}", "/sagas/0/sensitive"},
+        {NULL,
+         "{'sagas':[{'name':'x','steps':[{'id':'a','call':{'builtin':{'tool':'a'},'effect':'read',"
+         "'sensitive':['/card']}}]}]}",
+         "/sagas/0"},
+        {"{\"active\": \"k\", \"keys\": {\"k\": \"MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=\"}}",
+         "{'tools':[{'name':'a','builtin':{'tool':'a'},'effect':'read','sensitive':['/card']}]}", NULL},
+    };
+
+    assert_int_equal(scratch_make_file(NULL), 0);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct reply *reply;
+        struct err err = {0};
+
+        scratch_write(cases[i].keys ? cases[i].keys : "", 1);
+        payload_keys = cases[i].keys ? payload_keys_new(scratch_file, &err) : NULL;
+        assert_true(payload_keys || !cases[i].keys);
+        stage_begin(&(struct stage_plan){.definitions = LOOK, .tweak = with_payload_keys});
+        reply = stage_define(0, cases[i].document);
+        assert_int_equal(reply->code, cases[i].fault ? ERR_INVALID : ERR_OK);
+        if (cases[i].fault) {
+            assert_true(slice_starts_with(reply->fault, cases[i].fault));
+        }
+        stage_end();
+        payload_keys_free(payload_keys);
+    }
+    assert_int_equal(scratch_remove_file(NULL), 0);
 }
 
 /* --- watching --- */

@@ -6,7 +6,9 @@
 
 #include "base/json.h"
 #include "core/definition/drift.h"
+#include "core/saga/sensitive.h"
 #include "review/review.h"
+#include "store/seal/payload_keys.h"
 
 static void take_over(struct faults *from, struct engine_request *request)
 {
@@ -51,6 +53,28 @@ static void on_put(struct store_read *read)
     }
     json_array_end(&w);
     work_done(work, ERR_OK, NULL);
+}
+
+/* --- what is sensitive --- */
+
+/* Adds a fault for each item with sensitive members while there is no key to seal them under: they would lie in
+ * PostgreSQL as they came. */
+static void check_sealing(struct work *work)
+{
+    if (payload_keys_active(work->engine->options.payload_keys).ptr) {
+        return;
+    }
+    for (size_t i = 0; i < work->document.item_count; i++) {
+        const struct document_item *item = &work->document.items[i];
+        bool own = (item->tool && item->tool->sensitive.count > 0) || (item->saga && item->saga->sensitive.count > 0);
+
+        if (own || (item->saga && definition_has_sensitive(item->saga))) {
+            faults_add(work->jq_faults,
+                       own ? json_pointer_join(&work->arena, item->pointer, SLICE("sensitive")) : item->pointer,
+                       "payloads with sensitive members are kept sealed only, and sagad has no active key: start it "
+                       "with --payload-keys");
+        }
+    }
 }
 
 /* --- the quota --- */
@@ -232,6 +256,7 @@ void engine_define(struct engine *engine, struct engine_request *request)
     review_document_core(arena_slice(&work->arena, request->in.define.document), &source.source, &work->arena,
                          work->jq_faults, &work->document);
     definitions_check_offers(engine->definitions, work->namespace, &work->document, &work->arena, work->jq_faults);
+    check_sealing(work);
     work->found = work->jq_faults->count;
     compile_programs(work, 0);
 }
