@@ -351,8 +351,8 @@ const struct db_statement sql_load_forgotten = {
 };
 
 #define ROW_COLUMNS \
-    "s.id, s.namespace, s.name, s.version, s.status, s.tags::text, s.business_id, s.input_digest, s.created_at, " \
-    "s.updated_at, s.ended_at"
+    "s.id, s.namespace, s.name, s.version, s.status, s.tags::text, s.business_id, s.created_at, s.updated_at," \
+    " s.ended_at"
 
 const struct db_statement sql_saga_row = {
     "saga_row",

@@ -95,7 +95,7 @@ struct append_start { /* comes with the first turn of a saga */
     struct digest business_digest; /* the digest of namespace, saga name and business id */
     bool has_key; /* the request had an Idempotency-Key, which is also the business id when the request names none */
     struct digest key_digest;   /* with has_key, the digest of namespace, saga name and key */
-    struct digest input_digest; /* the digest of the canonical input */
+    struct digest input_digest; /* the digest of the canonical input; sealed where it is kept */
 };
 
 struct append_escalation { /* a case that this turn opened, reopened or resolved */
@@ -165,19 +165,19 @@ struct append {
      * data); ERR_STOPPING (store_close(): nobody knows). With any code but ERR_OK and ERR_STOPPING nothing was written.
      */
     enum err_code code;
-    struct err err;               /* out */
-    struct saga_id existing;      /* out, with ERR_CONFLICT */
-    struct digest existing_input; /* out, with ERR_CONFLICT */
-    bool existing_other_id; /* out, with ERR_CONFLICT: that saga has the key of this start but another business id */
+    struct err err;           /* out */
+    struct saga_id existing;  /* out, with ERR_CONFLICT */
+    bool existing_same_input; /* out, with ERR_CONFLICT: that saga was started with the input of this start */
+    bool existing_other_id;   /* out, with ERR_CONFLICT: that saga has the key of this start but another business id */
     void (*done)(struct append *append);
 
     struct list_link link; /* the store's */
     int tries;             /* the store's: size of the group that is tried on its own */
     uint32_t history;      /* the store's: number of the history under which the turn was decided */
     int64_t since_boot_ms; /* the store's: when the append came */
-    /* the store's: payload and rest as they are written, sealed once for all tries, because each sealing gives another
-     * text; and their memory */
-    struct slice stored_payload, stored_rest;
+    /* the store's: payload, rest and the digest of the input as they are written, sealed once for all tries, because
+     * each sealing gives another text; and their memory */
+    struct slice stored_payload, stored_rest, stored_input;
     struct buffer sealed;
 };
 
@@ -403,7 +403,6 @@ struct saga_row { /* a row of the table saga */
     uint32_t version;
     enum saga_status status;
     int64_t created_ms, updated_ms, ended_ms /* 0: not ended */;
-    struct digest input_digest;
 };
 
 struct read_saga { /* reads the row and the log of a saga; ERR_NOT_FOUND also when it is in another namespace */
@@ -422,8 +421,9 @@ struct find_saga { /* finds a saga by its business id */
     struct store_read read;
     struct digest business_digest; /* in */
     uint32_t shard;                /* in */
+    const struct digest *input;    /* in: the digest of a canonical input; NULL: nobody asks about it */
     struct saga_id id;             /* out */
-    struct digest input_digest;    /* out */
+    bool has_input;                /* out: the saga was started with that input */
 };
 void store_find_saga(struct store *store, struct find_saga *find);
 

@@ -383,6 +383,10 @@ void append_seal(struct store *store, struct append *append);
  * has its `fault`. A key that is missing stops the engine: no other saga of that key can be read either. */
 void turn_open(struct store *store, const struct uuid *saga, struct stored_turn *turn, struct arena *arena);
 
+/* Was this saga, whose row has this `input_digest`, started with the input of that digest? False, too, when the column
+ * does not open, which was said: nobody can tell, and no other saga may be begun in place of that one. */
+bool input_is(struct store *store, struct saga_id saga, struct slice column, const struct digest *digest);
+
 /* A column that is sealed whole: `text` itself while there is no active key. */
 struct slice column_seal(struct store *store, struct seal_place place, struct slice text, struct arena *arena);
 /* SLICE_NONE: it does not open, which was said. A key that is missing stops the engine. */

@@ -91,14 +91,17 @@ TEST(another_namespace_does_not_see_it)
 
 TEST(a_saga_is_found_by_business_id_and_by_the_key_of_an_operation)
 {
-    struct find_saga find = {.business_digest = turn_business_digest("order-5"), .shard = 5};
+    struct digest input = digest_sha256(SLICE("input")), other_input = digest_sha256(SLICE("other"));
+    struct find_saga find = {.business_digest = turn_business_digest("order-5"), .shard = 5, .input = &input};
+    struct find_saga other = {.business_digest = turn_business_digest("order-5"), .shard = 5, .input = &other_input};
     struct find_saga none = {.business_digest = turn_business_digest("order-6"), .shard = 5};
     struct find_operation operation = {.namespace = SLICE("default")};
-    struct digest input = digest_sha256(SLICE("input"));
 
     assert_int_equal(ASK(store_find_saga, &find), ERR_OK);
     assert_true(uuid_equal(&find.id.uuid, &ids[5].uuid));
-    assert_true(digest_equal(&find.input_digest, &input));
+    assert_true(find.has_input);
+    assert_int_equal(ASK(store_find_saga, &other), ERR_OK);
+    assert_false(other.has_input);
     assert_int_equal(ASK(store_find_saga, &none), ERR_NOT_FOUND);
 
     memset(operation.key.uuid.bytes, 12, 16);

@@ -14,6 +14,11 @@ static struct host host;
 static struct store *store; /* without keys */
 static struct arena arena;
 
+static void quiet(const char *line)
+{
+    (void)line;
+}
+
 /* --- the log --- */
 
 static const char sealed_turn[] = "[{\"type\":\"step.intent\",\"step\":\"pay\","
@@ -146,6 +151,78 @@ TEST(a_sealed_row_without_its_key_stops_the_engine)
     assert_non_null(strstr(host.err.message, "sealed under the key k1"));
     host_store_close(&host, other);
     host_sql(&host, "delete from sagad.log where shard = 51; delete from sagad.saga where shard = 51");
+}
+
+/* --- the input of a start --- */
+
+/* A start with this input under the business id "order-1". */
+static enum err_code start_again(struct store *with, const char *input, bool *is_same)
+{
+    struct turn turn = {0};
+    enum err_code code;
+
+    turn_start(&turn, host_saga(7), 0, "order-1");
+    turn.start.input_digest = digest_sha256(slice_of(input));
+    host_append(&host, with, &turn);
+    code = turn.append.code;
+    *is_same = turn.append.existing_same_input;
+    return code;
+}
+
+static void knows_its_start(struct store *with)
+{
+    struct digest input = digest_sha256(SLICE("4711")), other = digest_sha256(SLICE("4712"));
+    struct find_saga find = {.business_digest = turn_business_digest("order-1"), .shard = 7, .input = &input};
+    bool is_same = false;
+
+    assert_int_equal(start_again(with, "4711", &is_same), ERR_CONFLICT);
+    assert_true(is_same);
+    assert_int_equal(start_again(with, "4712", &is_same), ERR_CONFLICT);
+    assert_false(is_same);
+    assert_int_equal(HOST_ASK(&host, with, &arena, store_find_saga, &find), ERR_OK);
+    assert_true(find.has_input);
+    find.input = &other;
+    assert_int_equal(HOST_ASK(&host, with, &arena, store_find_saga, &find), ERR_OK);
+    assert_false(find.has_input);
+}
+
+/* An input of few possible values could be tried out against its digest. */
+TEST(the_digest_of_an_input_lies_sealed_and_a_repeated_start_is_known_under_every_key)
+{
+    struct payload_keys *keys = host_payload_keys("{\"active\": \"k1\", \"keys\": {" HOST_KEY_1 "}}");
+    struct payload_keys *newer = host_payload_keys("{\"active\": \"k2\", \"keys\": {" HOST_KEY_1 "," HOST_KEY_2 "}}");
+    struct payload_keys *newest = host_payload_keys("{\"active\": \"k2\", \"keys\": {" HOST_KEY_2 "}}");
+    struct store *sealing = host_store(&host, &(struct store_options){.payload_keys = keys});
+    const char *plain = "select count(*) from sagad.saga where input_digest = sha256('4711')";
+    struct err err = {.code = ERR_OK};
+    bool is_same;
+
+    assert_int_equal(start_again(store, "4711", &is_same), ERR_OK); /* by an engine without keys */
+    assert_int_equal(host_number(&host, "%s", plain), 1);
+    knows_its_start(sealing);
+    host_sql(&host, "delete from sagad.log; delete from sagad.saga");
+
+    assert_int_equal(start_again(sealing, "4711", &is_same), ERR_OK);
+    assert_int_equal(host_number(&host, "%s", plain), 0);
+    knows_its_start(sealing);
+    host_store_close(&host, sealing);
+
+    sealing = host_store(&host, &(struct store_options){.payload_keys = newer});
+    knows_its_start(sealing);
+    assert_int_equal(rekey(cluster_dsn(&host.cluster), newer, quiet, &err), ERR_OK);
+    assert_int_equal(
+        host_number(&host, "select count(*) from sagad.saga where position('~k2.'::bytea in input_digest) = 1"), 1);
+    knows_its_start(sealing);
+    host_store_close(&host, sealing);
+    host_sql(&host, "delete from sagad.payload_key where name = 'k1'");
+
+    sealing = host_store(&host, &(struct store_options){.payload_keys = newest}); /* the old key is gone */
+    knows_its_start(sealing);
+    host_store_close(&host, sealing);
+    payload_keys_free(keys);
+    payload_keys_free(newer);
+    payload_keys_free(newest);
+    host_sql(&host, "delete from sagad.payload_key; delete from sagad.log; delete from sagad.saga");
 }
 
 /* --- between engines --- */
@@ -357,11 +434,6 @@ TEST(a_schedule_lies_sealed_and_the_same_again_is_the_same)
 }
 
 /* --- rekey --- */
-
-static void quiet(const char *line)
-{
-    (void)line;
-}
 
 static long under(const char *key)
 {

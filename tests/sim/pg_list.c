@@ -15,7 +15,6 @@ static void put_saga_columns(struct pg_call *call, const struct row_saga *saga)
     put_bytes(call, saga->status);
     put_bytes(call, saga->tags);
     put_bytes(call, saga->business_id);
-    put_bytes(call, saga->input_digest);
     put_time_ms(call, saga->created_ms);
     put_time_ms(call, saga->updated_ms);
     if (saga->has_ended) {

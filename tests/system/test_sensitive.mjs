@@ -77,10 +77,12 @@ const document = {
     ]),
     saga('parent', [{ id: 'child', saga: 'pay', with: given }]),
     saga('waits', [{ id: 'go', signal: { name: 'go', timeout: '1h' } }]),
+    saga('naps', [{ id: 'nap', sleep: '5s' }]),
     saga('leads', [charged], { then: [{ saga: 'pay', input: { card: [['${ .input.card }']] } }] })
   ]
 }
 const input = { card, pin }
+const shown = { of: card, pin } // to an approver
 
 await run(new World(), async (world) => {
   await world.startPostgres()
@@ -200,6 +202,8 @@ await run(new World(), async (world) => {
     const note = { note: 'by the test' }
     const approval = (await does('operator', 'GET', '/v1/approvals')).json.items[0]
     ids.approval = approval.n
+    const plain = sha256(JSON.stringify(shown))
+    expect(/^[0-9a-f]{64}$/.test(approval.hash) && approval.hash !== plain, 'the hash is keyed', approval)
     const yes = { decision: 'approve', hash: approval.hash, ...note }
     clean((await does('operator', 'POST', `/v1/approvals/${approval.n}`, yes)).text, 'the approval')
     const doubt = cases.find(({ saga }) => saga === ids.doubt)
@@ -325,6 +329,12 @@ await run(new World(), async (world) => {
     const text = stdout.replace(/[0-9a-f]{40,}/g, (digits) => Buffer.from(digits, 'hex').toString('latin1'))
     expect(text.includes('"step.intent"') && text.includes('"~args":"k1.'), 'the records, sealed')
     clean(text, 'the dump')
+    // Whoever knows all but a few digits could try these out against a plain digest.
+    for (const one of [input, shown]) {
+      const digest = createHash('sha256').update(JSON.stringify(one)).digest()
+      for (const form of ['hex', 'base64url', 'latin1'])
+        expect(!text.includes(digest.toString(form)), `a plain digest over ${Object.keys(one)} as ${form}`)
+    }
     const found = world.sql(`select count(*) from sagad.log_entry where step = 'charge' and key is not null`)
     expect(Number(found) > 0, 'the view of the log')
   })
@@ -346,7 +356,7 @@ await run(new World(), async (world) => {
     expect(Number(world.sql(`select count(*) from sagad.log_entry where data ->> '~args' like 'k2.%'`)) > 0, 'k2')
   })
 
-  await promise('sagad does not start on it without the keys, or with another one of that name', () => {
+  await promise('sagad does not start on it without the keys, or with another one of that name', async () => {
     const starts = (keys) =>
       world.sagadOnce(['--database', world.dsn, '--listen', '127.0.0.1:0', ...keys], { seconds: 60 })
     const lacking = file('lacking.json', { active: 'k2', keys: { k2: payloadKey(2) } })
@@ -359,6 +369,7 @@ await run(new World(), async (world) => {
       const { status, stderr } = starts(keys)
       expect(status === 2 && sentence.test(stderr), keys.join(' '), `${status} ${stderr}`)
     }
+    await start('naps', 'naps-2') // whose log is read as soon as it is due
     for (const engine of world.engines) engine.child.kill('SIGKILL')
     world.sql('delete from sagad.payload_key') // nothing says which keys there are, but the rows themselves
     const { status, stderr } = starts([])

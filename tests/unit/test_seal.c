@@ -305,6 +305,78 @@ TEST(a_case_is_sealed_where_it_quotes_payloads_and_lists_are_made_of_the_rest)
     payload_keys_free(keys);
 }
 
+TEST(the_last_error_of_a_case_is_sealed_but_where_it_is_a_code)
+{
+    static const struct {
+        const char *error;
+        bool is_sealed;
+    } cases[] = {{"http-503", false},        {"timeout", false},
+                 {"4111111111111111", true}, {"card 4111 was declined", true},
+                 {"Declined", true},         {"a-word-that-is-longer-than-any-code-of-ours-has-ever-been", true}};
+    struct payload_keys *keys = keys_of("{\"active\": \"k1\", \"keys\": {" K1 "}}");
+    struct seal_place place = place_of_case("escalation", &saga, 65);
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct slice body = arena_printf(&arena, "{\"evidence\":{\"last_error\":\"%s\"}}", cases[i].error), plain;
+        struct err err = {0};
+        struct buffer out;
+
+        buffer_init(&out, 1 << 16);
+        seal_members(keys, SEAL_CASE, &place, body, &out);
+        assert_int_equal(has(buffer_slice(&out), cases[i].error), !cases[i].is_sealed);
+        assert_int_equal(unseal_members(keys, SEAL_CASE, &place, buffer_slice(&out), &arena, &plain, &err), ERR_OK);
+        assert_true(slice_equal(plain, body));
+        buffer_fini(&out);
+    }
+    payload_keys_free(keys);
+}
+
+/* --- digests --- */
+
+static enum err_code digest_opened(const struct payload_keys *keys, struct slice column, struct digest *out)
+{
+    struct seal_place place = place_of_digest(&saga);
+    struct err err = {0};
+
+    return unseal_digest(keys, &place, column, out, &err);
+}
+
+TEST(a_digest_is_sealed_to_its_saga_and_a_plain_one_is_read_whatever_its_first_byte_is)
+{
+    struct payload_keys *keys = keys_of("{\"active\": \"k1\", \"keys\": {" K1 "}}");
+    struct seal_place place = place_of_digest(&saga), other = place_of_digest(&other_saga);
+    struct digest digest = {.bytes = "~k1.like the beginning of a seal"}, read;
+    struct slice plain = {(const char *)digest.bytes, sizeof(digest.bytes)};
+    struct slice sealed = seal_column(keys, &place, plain, &arena);
+
+    assert_int_equal(digest_opened(NULL, plain, &read), ERR_OK);
+    assert_true(digest_equal(&read, &digest));
+    assert_int_equal(digest_opened(keys, plain, &read), ERR_OK);
+    assert_false(has(sealed, "like"));
+    memset(&read, 0, sizeof(read));
+    assert_int_equal(digest_opened(keys, sealed, &read), ERR_OK);
+    assert_true(digest_equal(&read, &digest));
+    assert_int_equal(digest_opened(NULL, sealed, &read), ERR_CONFIG);
+    assert_int_equal(digest_opened(keys, seal_column(keys, &other, plain, &arena), &read), ERR_CORRUPT);
+    assert_int_equal(digest_opened(keys, (struct slice){plain.ptr, 31}, &read), ERR_CORRUPT);
+    assert_int_equal(digest_opened(keys, SLICE("not a digest"), &read), ERR_CORRUPT);
+    payload_keys_free(keys);
+}
+
+TEST(the_key_of_digests_is_that_of_the_active_key_and_there_is_none_without)
+{
+    struct payload_keys *keys = keys_of("{\"active\": \"k1\", \"keys\": {" K1 ", " K2 "}}");
+    struct payload_keys *newer = keys_of("{\"active\": \"k2\", \"keys\": {" K1 ", " K2 "}}");
+    struct payload_keys *reading = keys_of("{\"active\": null, \"keys\": {" K1 "}}");
+
+    assert_null(payload_keys_digest_key(NULL));
+    assert_null(payload_keys_digest_key(reading));
+    assert_false(digest_equal(payload_keys_digest_key(keys), payload_keys_digest_key(newer)));
+    payload_keys_free(keys);
+    payload_keys_free(newer);
+    payload_keys_free(reading);
+}
+
 /* --- keys --- */
 
 static void refuses(const char *text, const char *why)

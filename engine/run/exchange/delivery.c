@@ -185,7 +185,7 @@ static void follower_exists(struct delivery *delivery)
     struct err err = {0};
 
     CHECK(append); /* only the database knows which saga has this id */
-    if (start_repeated(&delivery->mail, append, &delivery->arena, &existing, &err) != ERR_OK) {
+    if (start_repeated(append, &existing, &err) != ERR_OK) {
         follower_refuse(delivery, &err);
         return;
     }
@@ -219,7 +219,7 @@ static void on_started(struct mail *mail, enum err_code code, const struct err *
     if (code == ERR_OK) {
         request->created = true;
     } else if (code == ERR_CONFLICT && append) {
-        request->code = start_repeated(mail, append, &delivery->arena, &request->saga, &request->err);
+        request->code = start_repeated(append, &request->saga, &request->err);
     } else {
         request->err = *err;
     }

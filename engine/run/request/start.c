@@ -44,18 +44,15 @@ static uint32_t choose_shard(struct engine *engine, const struct work *work)
            SHARD_COUNT; /* a different shard each time, so that the owners share the load */
 }
 
-enum err_code start_repeated(const struct mail *mail, const struct append *append, struct arena *arena,
-                             struct saga_id *saga, struct err *err)
+enum err_code start_repeated(const struct append *append, struct saga_id *saga, struct err *err)
 {
-    struct digest digest = canon_digest(mail_asked(mail), arena);
-
     metric_add(METRIC_DUPLICATE_STARTS, 1);
     if (append->existing_other_id) {
         (void)err_set(err, ERR_OTHER_INPUT, "this Idempotency-Key was used before, for another id");
         err_hint(err, "send the id that went with this key before, or choose another key");
         return ERR_OTHER_INPUT;
     }
-    if (!digest_equal(&digest, &append->existing_input)) {
+    if (!append->existing_same_input) {
         (void)err_set(err, ERR_OTHER_INPUT, "this id was used before, with other input");
         err_hint(err, "repeat a start with exactly the input it had, or choose another id");
         return ERR_OTHER_INPUT;
@@ -90,7 +87,7 @@ static void on_started(struct mail *mail, enum err_code code, const struct err *
     struct saga_id existing;
     struct err refused = {0};
 
-    if (start_repeated(mail, append, &work->arena, &existing, &refused) != ERR_OK) {
+    if (start_repeated(append, &existing, &refused) != ERR_OK) {
         work_done(work, refused.code, &refused);
         return;
     }
@@ -134,7 +131,7 @@ static void on_retired_found(struct store_read *read)
     struct retired *retired = read->context;
     struct work *work = retired->work;
 
-    if (read->code == ERR_OK && digest_equal(&retired->find.input_digest, &retired->input)) {
+    if (read->code == ERR_OK && retired->find.has_input) {
         if (work->request) {
             work->request->saga = retired->find.id;
             work->request->created = false;
@@ -163,7 +160,8 @@ static void refuse_retired(struct work *work, const struct engine_request *reque
     *retired = (struct retired){.work = work, .input = canon_digest(input, &work->arena), .err = *err};
     retired->find = (struct find_saga){.read = {.arena = &work->arena, .done = on_retired_found, .context = retired},
                                        .business_digest = digest,
-                                       .shard = digest.bytes[31] % SHARD_COUNT};
+                                       .shard = digest.bytes[31] % SHARD_COUNT,
+                                       .input = &retired->input};
     store_find_saga(work->engine->store, &retired->find);
 }
 

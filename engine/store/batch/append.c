@@ -333,7 +333,7 @@ static void batch_refused_as_data(struct batch *batch)
             /* The sender put it into the inbox again after it had been consumed, not knowing that. It is the same
              * start. */
             append->existing = append->saga;
-            append->existing_input = append->start->input_digest;
+            append->existing_same_input = true;
             err_set(&append->err, ERR_CONFLICT, "this start was taken in before");
             append_complete(store, append, ERR_CONFLICT);
         } else if (strcmp(transaction->sqlstate, "SG002") == 0 && statement == &sql_inbox_consume) {

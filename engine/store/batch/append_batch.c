@@ -160,7 +160,7 @@ static void saga_columns(struct batch *batch, struct db_args *args, size_t n, it
     COLUMN(args, DB_INT4, batch, n, filter, db_item_int(args, a->start->version));
     COLUMN(args, DB_TEXT, batch, n, filter, db_item_bytes(args, slice_of(saga_status_name(a->status))));
     COLUMN(args, DB_TEXT, batch, n, filter, db_item_bytes(args, a->start->tags));
-    COLUMN(args, DB_BYTEA, batch, n, filter, db_item_bytes(args, digest_slice(&a->start->input_digest, 32)));
+    COLUMN(args, DB_BYTEA, batch, n, filter, db_item_bytes(args, a->stored_input));
     COLUMN(args, DB_TIMESTAMPTZ, batch, n, filter, db_item_timestamptz(args, a->started_ms));
     COLUMN(args, DB_TIMESTAMPTZ, batch, n, filter, db_item_timestamptz(args, a->at_ms));
     COLUMN(args, DB_TIMESTAMPTZ, batch, n, filter, a->ended ? db_item_timestamptz(args, a->at_ms) : db_item_null(args));

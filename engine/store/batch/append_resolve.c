@@ -37,12 +37,12 @@ static void resolve_on_taken(struct db_query *query, const struct db_rows *rows)
         struct slice digest = db_bytes(rows, row, 2), business = db_bytes(rows, row, 3);
         int64_t found = db_int(rows, row, 4);
 
-        if (i < batch->count && digest.len == sizeof(batch->items[i]->existing_input.bytes) &&
-            found > batch->found[i]) {
+        if (i < batch->count && found > batch->found[i]) {
             struct append *append = batch->items[i];
 
             append->existing.uuid = db_uuid(rows, row, 1);
-            memcpy(append->existing_input.bytes, digest.ptr, digest.len);
+            append->existing_same_input =
+                input_is(batch->store, append->existing, digest, &append->start->input_digest);
             append->existing_other_id =
                 found > FOUND_BY_ID && start_has_own_id(append->start) &&
                 !(business.len == BUSINESS_DIGEST_BYTES &&

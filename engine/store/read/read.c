@@ -167,8 +167,6 @@ struct job *read_job(struct store *store, struct store_read *read, void *request
 
 void read_row(const struct db_rows *rows, size_t row, struct arena *arena, struct saga_row *out)
 {
-    struct slice digest = db_bytes(rows, row, 7);
-
     out->id.uuid = db_uuid(rows, row, 0);
     out->namespace = arena_slice(arena, db_bytes(rows, row, 1));
     out->saga_name = arena_slice(arena, db_bytes(rows, row, 2));
@@ -178,12 +176,9 @@ void read_row(const struct db_rows *rows, size_t row, struct arena *arena, struc
     }
     out->tags = arena_slice(arena, db_bytes(rows, row, 5));
     out->business_id = arena_slice(arena, db_bytes(rows, row, 6));
-    if (digest.len == sizeof(out->input_digest.bytes)) {
-        memcpy(out->input_digest.bytes, digest.ptr, digest.len);
-    }
-    out->created_ms = db_timestamptz(rows, row, 8);
-    out->updated_ms = db_timestamptz(rows, row, 9);
-    out->ended_ms = db_is_null(rows, row, 10) ? 0 : db_timestamptz(rows, row, 10);
+    out->created_ms = db_timestamptz(rows, row, 7);
+    out->updated_ms = db_timestamptz(rows, row, 8);
+    out->ended_ms = db_is_null(rows, row, 9) ? 0 : db_timestamptz(rows, row, 9);
 }
 
 void read_arg_texts(struct db_args *args, const struct slice *texts, size_t count)

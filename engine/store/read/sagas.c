@@ -73,15 +73,11 @@ static void on_business_id(struct db_query *query, const struct db_rows *rows)
 {
     struct job *job = query->context;
     struct find_saga *find = job->request;
-    struct slice digest;
 
     if (db_row_count(rows) == 1) {
         job->found = true;
         find->id.uuid = db_uuid(rows, 0, 0);
-        digest = db_bytes(rows, 0, 1);
-        if (digest.len == sizeof(find->input_digest.bytes)) {
-            memcpy(find->input_digest.bytes, digest.ptr, digest.len);
-        }
+        find->has_input = find->input && input_is(job->store, find->id, db_bytes(rows, 0, 1), find->input);
     }
 }
 
@@ -146,10 +142,10 @@ static void on_list(struct db_query *query, const struct db_rows *rows)
     list->has_edge = false;
     list->rows = arena_array(job->arena, count + 1, sizeof(*list->rows));
     for (size_t i = 0; i < count && !list->has_edge; i++) {
-        if (db_int(rows, i, 11)) {
+        if (db_int(rows, i, 10)) {
             read_row(rows, i, job->arena, &list->rows[list->count++]);
         }
-        if (db_int(rows, i, 12) && list->count < list->limit) {
+        if (db_int(rows, i, 11) && list->count < list->limit) {
             list->has_edge = true;
             list->edge = db_uuid(rows, i, 0);
         }

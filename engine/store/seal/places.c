@@ -28,6 +28,11 @@ struct seal_place place_of_rest(const struct uuid *saga, uint64_t last_seq)
     return (struct seal_place){.table = "log", .id = *saga, .number = last_seq, .member = SLICE("rest")};
 }
 
+struct seal_place place_of_digest(const struct uuid *saga)
+{
+    return (struct seal_place){.table = "saga", .id = *saga, .member = SLICE("input_digest")};
+}
+
 struct seal_place place_of_input(const struct uuid *id, const struct uuid *saga, struct slice kind)
 {
     const struct slice fields[] = {bytes_of(id), bytes_of(saga), kind};

@@ -6,6 +6,7 @@
 
 struct seal_place place_of_turn(const struct uuid *saga, uint64_t first_seq);
 struct seal_place place_of_rest(const struct uuid *saga, uint64_t last_seq); /* the turn's last record */
+struct seal_place place_of_digest(const struct uuid *saga); /* the input that the saga was started with */
 struct seal_place place_of_input(const struct uuid *id, const struct uuid *saga, struct slice kind);
 struct seal_place place_of_answer(const struct uuid *input);
 struct seal_place place_of_bulk(const struct uuid *id);

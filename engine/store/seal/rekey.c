@@ -18,10 +18,12 @@
 
 enum { PAGE_ROWS = 100, COLUMNS_MAX = 8, PROGRESS_PAGES = 100, PASSES_MAX = 10 };
 
+enum sealed_shape { WHOLE, TURN, CASE, DIGEST };
+
 /* A column of a table that is sealed, and how its rows are found: by the primary key, and what else tells its place. */
 struct sealed_column {
     const char *table, *name;
-    enum { WHOLE, TURN, CASE } shape;
+    enum sealed_shape shape;
     struct seal_place (*place)(const struct slice *values); /* the place that the columns tell that are read */
     const char *more;                                       /* columns that are read behind the key */
     int count;                                              /* how many columns are read, without the sealed one */
@@ -61,6 +63,13 @@ static struct seal_place place_in_rest(const struct slice *values)
     struct uuid saga = id_of(values[1]);
 
     return place_of_rest(&saga, number_of(values[2]) + number_of(values[3]) - 1);
+}
+
+static struct seal_place place_in_saga(const struct slice *values)
+{
+    struct uuid saga = id_of(values[1]);
+
+    return place_of_digest(&saga);
 }
 
 static struct seal_place place_in_inbox(const struct slice *values)
@@ -140,6 +149,7 @@ static struct seal_place place_in_schedule(const struct slice *values)
 static const struct sealed_column sealed_columns[] = {
     {"log", "payload", TURN, place_in_log, "", 3, BY_ID_AND("saga", "seq", "int4")},
     {"log", "rest", WHOLE, place_in_rest, ", t.records", 4, BY_ID_AND("saga", "seq", "int4")},
+    {"saga", "input_digest", DIGEST, place_in_saga, "", 2, BY_ID("id")},
     {"inbox", "payload", WHOLE, place_in_inbox, ", t.saga, t.kind", 4, BY_ID("id")},
     {"answer", "body", WHOLE, place_in_answer, "", 2, BY_ID("input")},
     {"escalation", "body", CASE, place_in_escalation, ", t.saga", 3, BY_NUMBER},
@@ -215,31 +225,69 @@ static void put_key(struct buffer *out, const struct sealed_column *column, cons
     }
 }
 
+static bool is_under(enum sealed_shape shape, struct slice now, struct slice key)
+{
+    struct digest digest;
+
+    switch (shape) {
+    case TURN:
+        return members_under(SEAL_TURN, now, key);
+    case CASE:
+        return members_under(SEAL_CASE, now, key);
+    case DIGEST:
+        return now.len != sizeof(digest.bytes) && column_is_under(now, key);
+    case WHOLE:
+        return column_is_under(now, key);
+    }
+    UNREACHABLE();
+}
+
+static enum err_code open_column(struct walk *walk, const struct seal_place *place, struct slice now,
+                                 struct slice *plain, struct err *err)
+{
+    struct digest digest;
+    enum err_code code;
+
+    switch (walk->column->shape) {
+    case TURN:
+        return unseal_members(walk->keys, SEAL_TURN, place, now, &walk->arena, plain, err);
+    case CASE:
+        return unseal_members(walk->keys, SEAL_CASE, place, now, &walk->arena, plain, err);
+    case DIGEST:
+        code = unseal_digest(walk->keys, place, now, &digest, err);
+        *plain = code == ERR_OK
+                     ? arena_slice(&walk->arena, (struct slice){(const char *)digest.bytes, sizeof(digest.bytes)})
+                     : SLICE_NONE;
+        return code;
+    case WHOLE:
+        return unseal_whole(walk->keys, place, now, &walk->arena, plain, err);
+    }
+    UNREACHABLE();
+}
+
 /* What is to stand in place of `now`. SLICE_NONE: it may stay. ERR_CORRUPT, ERR_CONFIG: it does not open. */
 static enum err_code resealed(struct walk *walk, const struct slice *values, struct slice now, struct slice *out,
                               struct err *err)
 {
     struct seal_place place = walk->column->place(values);
-    enum seal_shape shape = walk->column->shape == TURN ? SEAL_TURN : SEAL_CASE;
+    enum sealed_shape shape = walk->column->shape;
     struct slice plain = SLICE_NONE;
     struct buffer sealed;
     enum err_code code;
 
     *out = SLICE_NONE;
-    if (walk->column->shape == WHOLE ? column_is_under(now, payload_keys_active(walk->keys))
-                                     : members_under(shape, now, payload_keys_active(walk->keys))) {
+    if (is_under(shape, now, payload_keys_active(walk->keys))) {
         return ERR_OK;
     }
-    code = walk->column->shape == WHOLE ? unseal_whole(walk->keys, &place, now, &walk->arena, &plain, err)
-                                        : unseal_members(walk->keys, shape, &place, now, &walk->arena, &plain, err);
+    code = open_column(walk, &place, now, &plain, err);
     if (code != ERR_OK) {
         return code;
     }
     buffer_init(&sealed, SIZE_MAX / 2);
-    if (walk->column->shape == WHOLE) {
-        seal_whole(walk->keys, &place, plain, &sealed);
+    if (shape == TURN || shape == CASE) {
+        seal_members(walk->keys, shape == TURN ? SEAL_TURN : SEAL_CASE, &place, plain, &sealed);
     } else {
-        seal_members(walk->keys, shape, &place, plain, &sealed);
+        seal_whole(walk->keys, &place, plain, &sealed);
     }
     if (!slice_equal(buffer_slice(&sealed), now)) { /* there may be no payload in it */
         *out = arena_slice(&walk->arena, buffer_slice(&sealed));
@@ -304,6 +352,8 @@ static void on_updated(void *context, int count, const char *const *texts)
     }
 }
 
+/* Rows that an engine has locked are left to the next pass. So this never waits with rows in its hands, and no engine's
+ * append ends in a deadlock with it. */
 static enum err_code write_page(struct walk *walk, struct err *err)
 {
     const struct sealed_column *column = walk->column;
@@ -315,11 +365,16 @@ static enum err_code write_page(struct walk *walk, struct err *err)
         return ERR_OK;
     }
     buffer_init(&sql, SIZE_MAX / 2);
-    buffer_printf(&sql, "with new as (update sagad.%s t set %s = u.becomes from (values ", column->table, column->name);
+    buffer_printf(&sql, "with u (%s, was, becomes) as materialized (values ", column->key);
     buffer_put_slice(&sql, buffer_slice(&walk->updates));
-    buffer_printf(&sql, ") as u (%s, was, becomes) where (%s) = (", column->key, column->columns);
-    buffer_printf(&sql, "%s) and sha256(t.%s) = u.was returning 1) select count(*) from new", column->found,
-                  column->name);
+    buffer_printf(&sql,
+                  "), free as materialized (select t.ctid as place from sagad.%s t, u where (%s) = (%s)"
+                  " for update of t skip locked)",
+                  column->table, column->columns, column->found);
+    buffer_printf(&sql,
+                  ", new as (update sagad.%s t set %s = u.becomes from u where (%s) = (%s) and sha256(t.%s) = u.was"
+                  " and t.ctid in (select f.place from free f) returning 1) select count(*) from new",
+                  column->table, column->name, column->columns, column->found, column->name);
     code = db_session_run(walk->session, buffer_c(&sql), on_updated, &updated, err);
     buffer_fini(&sql);
     walk->rewritten += updated;

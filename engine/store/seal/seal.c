@@ -9,10 +9,12 @@
 
 #define MARK '~'
 
+enum { CODE_BYTES_MAX = 48 }; /* with its quotes */
+
 struct rewriting {
     const struct payload_keys *keys;
     struct seal_place place;
-    bool (*is_payload)(struct slice name);
+    bool (*is_payload)(struct slice name, struct slice value);
     bool opens;
     const char *copied; /* up to here the text is in `out` */
     struct buffer *out;
@@ -78,7 +80,7 @@ static enum err_code rewrite_member(struct rewriting *r, struct slice name, stru
     if (r->opens && name.len > 0 && name.ptr[0] == MARK) {
         return open_member(r, name, json_trim(value));
     }
-    if (!r->opens && r->is_payload(name)) {
+    if (!r->opens && r->is_payload(name, value)) {
         seal_member(r, name, json_trim(value));
     }
     return ERR_OK;
@@ -112,8 +114,28 @@ static enum err_code rewrite_turn(struct rewriting *r, struct slice turn)
     return code;
 }
 
-/* What an approver is shown, and what quotes payloads. Lists are made of the other members, and of the last error. */
-static bool case_member_is_payload(struct slice name)
+static bool turn_member_is_payload(struct slice name, struct slice value)
+{
+    (void)value;
+    return record_member_is_payload(name);
+}
+
+/* Is it a word like "http-503", as errors have for a code? A sentence, or a number that could be a card's, is none. */
+static bool is_code(struct slice value)
+{
+    bool is_word = value.len > 2 && value.len <= CODE_BYTES_MAX && value.ptr[0] == '"';
+
+    for (size_t i = 1; is_word && i < value.len - 1; i++) {
+        char c = value.ptr[i];
+
+        is_word = (c >= 'a' && c <= 'z') || (i > 1 && ((c >= '0' && c <= '9') || c == '-'));
+    }
+    return is_word;
+}
+
+/* What an approver is shown, and what quotes payloads. Lists are made of the other members, and of the last error where
+ * that is a code. */
+static bool case_member_is_payload(struct slice name, struct slice value)
 {
     static const char *const names[] = {"show", "hash", "detail", "answer", "follower"};
 
@@ -122,7 +144,7 @@ static bool case_member_is_payload(struct slice name)
             return true;
         }
     }
-    return false;
+    return slice_is(name, "last_error") && json_type(value) == JSON_STRING && !is_code(json_trim(value));
 }
 
 static enum err_code rewrite_case(struct rewriting *r, struct slice body)
@@ -149,7 +171,7 @@ static enum err_code rewrite_text(struct rewriting *r, enum seal_shape shape, st
 
     r->copied = text.ptr;
     buffer_init(&r->scratch, SIZE_MAX / 2);
-    r->is_payload = shape == SEAL_TURN ? record_member_is_payload : case_member_is_payload;
+    r->is_payload = shape == SEAL_TURN ? turn_member_is_payload : case_member_is_payload;
     code = shape == SEAL_TURN ? rewrite_turn(r, text) : rewrite_case(r, text);
     copy_to(r, text.ptr + text.len);
     buffer_fini(&r->scratch);
@@ -240,6 +262,27 @@ enum err_code unseal_whole(const struct payload_keys *keys, const struct seal_pl
     return code;
 }
 
+enum err_code unseal_digest(const struct payload_keys *keys, const struct seal_place *place, struct slice column,
+                            struct digest *out, struct err *err)
+{
+    struct slice plain = column;
+    struct arena arena;
+    enum err_code code = ERR_OK;
+
+    arena_init(&arena, 256);
+    if (column.len != sizeof(out->bytes)) {
+        code = unseal_whole(keys, place, column, &arena, &plain, err);
+    }
+    if (code == ERR_OK && plain.len != sizeof(out->bytes)) {
+        code = err_set(err, ERR_CORRUPT, "the digest of a payload was changed: it has another length");
+    }
+    if (code == ERR_OK) {
+        memcpy(out->bytes, plain.ptr, plain.len);
+    }
+    arena_fini(&arena);
+    return code;
+}
+
 /* --- which key is it? --- */
 
 bool column_is_under(struct slice column, struct slice key)
@@ -248,14 +291,15 @@ bool column_is_under(struct slice column, struct slice key)
            column.ptr[key.len + 1] == '.';
 }
 
-static bool members_are_under(struct slice object, bool (*is_payload)(struct slice name), struct slice key, bool *some)
+static bool members_are_under(struct slice object, bool (*is_payload)(struct slice name, struct slice value),
+                              struct slice key, bool *some)
 {
     struct json_walk walk = json_walk(object);
     struct slice name, value;
 
     while (json_next_member(&walk, &name, &value)) {
         value = json_trim(value);
-        if (is_payload(name)) {
+        if (is_payload(name, value)) {
             return false;
         }
         if (name.len > 0 && name.ptr[0] == MARK) {
@@ -289,7 +333,7 @@ bool members_under(enum seal_shape shape, struct slice text, struct slice key)
     while (json_next_element(&walk, &record)) {
         struct slice data = json_member(record, "data");
 
-        if (json_type(data) == JSON_OBJECT && !members_are_under(data, record_member_is_payload, key, &some)) {
+        if (json_type(data) == JSON_OBJECT && !members_are_under(data, turn_member_is_payload, key, &some)) {
             return false;
         }
     }

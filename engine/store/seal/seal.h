@@ -13,6 +13,7 @@
 #define SAGAD_STORE_SEAL_H
 
 #include "base/arena.h"
+#include "base/digest.h"
 #include "store/seal/payload_keys.h"
 
 enum seal_shape {
@@ -36,6 +37,14 @@ struct slice seal_column(const struct payload_keys *keys, const struct seal_plac
 void seal_whole(const struct payload_keys *keys, const struct seal_place *place, struct slice text, struct buffer *out);
 MUST_USE enum err_code unseal_whole(const struct payload_keys *keys, const struct seal_place *place, struct slice text,
                                     struct arena *arena, struct slice *out, struct err *err);
+
+/*
+ * The digest of a payload, in a column of its own. A plain one may begin with any byte, so its length tells it from a
+ * sealed one, which is longer. A digest of few possible payloads is as good as the payload to whoever reads it; sealed,
+ * it needs the key, and it goes on under another key, which a keyed digest could not.
+ */
+MUST_USE enum err_code unseal_digest(const struct payload_keys *keys, const struct seal_place *place,
+                                     struct slice column, struct digest *out, struct err *err);
 
 /* Is every payload in it sealed under this key? A text without payloads is said not to be. */
 bool members_under(enum seal_shape shape, struct slice text, struct slice key);

@@ -8,24 +8,37 @@ void append_seal(struct store *store, struct append *append)
 {
     const struct payload_keys *keys = store->options.payload_keys;
     struct seal_place place = place_of_turn(&append->saga.uuid, append->first_seq);
-    size_t turn_len;
+    size_t turn_end, rest_end;
 
     append->sealed = (struct buffer){.ptr = NULL};
     append->stored_payload = append->payload;
     append->stored_rest = append->rest;
+    append->stored_input = append->start
+                               ? digest_slice(&append->start->input_digest, sizeof(append->start->input_digest.bytes))
+                               : SLICE_NONE;
     if (!payload_keys_active(keys).ptr) {
         return;
     }
     buffer_init(&append->sealed, SIZE_MAX / 2);
     seal_members(keys, SEAL_TURN, &place, append->payload, &append->sealed);
-    turn_len = append->sealed.len;
+    turn_end = rest_end = append->sealed.len;
     if (append->rest.ptr) {
         place = place_of_rest(&append->saga.uuid, append->first_seq + append->record_count - 1);
-
         seal_whole(keys, &place, append->rest, &append->sealed);
-        append->stored_rest = (struct slice){append->sealed.ptr + turn_len, append->sealed.len - turn_len};
+        rest_end = append->sealed.len;
     }
-    append->stored_payload = (struct slice){append->sealed.ptr, turn_len};
+    if (append->start) {
+        place = place_of_digest(&append->saga.uuid);
+        seal_whole(keys, &place, append->stored_input, &append->sealed);
+    }
+    /* Only now does the buffer stay where it is. */
+    append->stored_payload = (struct slice){append->sealed.ptr, turn_end};
+    if (append->rest.ptr) {
+        append->stored_rest = (struct slice){append->sealed.ptr + turn_end, rest_end - turn_end};
+    }
+    if (append->start) {
+        append->stored_input = (struct slice){append->sealed.ptr + rest_end, append->sealed.len - rest_end};
+    }
 }
 
 static void say(struct store *store, const char *table, const struct uuid *id, const struct err *err)
@@ -50,6 +63,19 @@ struct slice column_open(struct store *store, struct seal_place place, struct sl
         say(store, place.table, &place.id, &err);
     }
     return opened;
+}
+
+bool input_is(struct store *store, struct saga_id saga, struct slice column, const struct digest *digest)
+{
+    struct seal_place place = place_of_digest(&saga.uuid);
+    struct err err = {.code = ERR_OK};
+    struct digest kept;
+
+    if (unseal_digest(store->options.payload_keys, &place, column, &kept, &err) != ERR_OK) {
+        say(store, place.table, &place.id, &err);
+        return false;
+    }
+    return digest_equal(&kept, digest);
 }
 
 void turn_open(struct store *store, const struct uuid *saga, struct stored_turn *turn, struct arena *arena)
