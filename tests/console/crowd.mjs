@@ -1,31 +1,11 @@
 // A hundred thousand sagas: the list reads pages, and a thousand rows can be looked through.
 import { expectEqual, promise } from '../lib/world.mjs'
 import { fillSagas } from './many.mjs'
+import { scrolls } from './scroll.mjs'
 import { Visitor, until } from './stage.mjs'
 
 const sagas = 100_000
 const rowsWanted = 1000
-
-// The longest time between two frames while the page scrolls from its top to its end, in milliseconds.
-export const longestFrame = (page) =>
-  page.evaluate(
-    () =>
-      new Promise((resolve) => {
-        const step = document.documentElement.scrollHeight / 120
-        let longest = 0
-        let before = 0
-        let frames = 0
-        scrollTo(0, 0)
-        const onFrame = (now) => {
-          if (before) longest = Math.max(longest, now - before)
-          before = now
-          scrollBy(0, step)
-          if (++frames < 120) requestAnimationFrame(onFrame)
-          else resolve(Math.round(longest))
-        }
-        requestAnimationFrame(onFrame)
-      })
-  )
 
 export async function showsRows(page, count) {
   const rows = () => page.locator('tr[data-row]').count()
@@ -48,7 +28,10 @@ export async function crowd(world, browser) {
       await visitor.page.getByRole('link', { name: 'b-99999', exact: true }).waitFor()
       await visitor.opens('#/sagas')
       expectEqual(await showsRows(visitor.page, rowsWanted), rowsWanted, 'rows')
-      console.log(`# ${rowsWanted} rows scroll with frames of at most ${await longestFrame(visitor.page)} ms`)
+      const { longest, perFrame } = await scrolls(visitor.page)
+      console.log(
+        `# ${rowsWanted} rows scroll: ${perFrame.toFixed(1)} ms of processor a frame, the longest ${longest} ms`
+      )
       await visitor.leaves()
     }
   )

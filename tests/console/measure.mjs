@@ -5,9 +5,10 @@
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { expectEqual, promise, run, sleep } from '../lib/world.mjs'
-import { longestFrame, showsRows } from './crowd.mjs'
+import { showsRows } from './crowd.mjs'
 import { fillSagas } from './many.mjs'
 import { skip } from './packages.mjs'
+import { scrolls } from './scroll.mjs'
 import { ConsoleWorld, Visitor, launchChromium, wholeChromium } from './stage.mjs'
 
 if (!wholeChromium) skip('there is no chromium')
@@ -88,6 +89,12 @@ async function measure(world) {
     console.log(`${name.padEnd(44)} ${text}`)
   }
   const ms = (name, value) => told(name, value, `${Math.round(value)} ms`)
+  // What the thread of the page has to do for a frame; a frame of a screen with 60 Hz has 16.7 ms.
+  const scrolled = (name, { longest, longestTask, perFrame }) => {
+    ms(`${name} scroll, the longest frame`, longest)
+    ms('  its longest task, processor time', longestTask)
+    told('  processor time a frame', perFrame, `${perFrame.toFixed(1)} ms`)
+  }
   told('sagas', sagas + 3, String(sagas + 3))
   const size = await bytes(world)
   told('first load, compressed', size, kilobytes(size))
@@ -98,11 +105,12 @@ async function measure(world) {
   told('memory of the list', heap, kilobytes(heap))
   if (sagas >= 1000) {
     await showsRows(visitor.page, 1000)
-    ms('1,000 rows scroll, the longest frame', await longestFrame(visitor.page))
+    scrolled('1,000 rows', await scrolls(visitor.page))
   }
   const long = await openLong(visitor, world)
   ms(`a saga of ${choirs * voices} steps is there`, long.seen)
   ms('and its whole log', long.whole)
+  scrolled('its timeline', await scrolls(visitor.page, '.timeline .window'))
   const longHeap = await heapOf(visitor.page)
   told('memory with that saga', longHeap, kilobytes(longHeap))
   for (const [name, path] of [

@@ -1,5 +1,5 @@
 // The log of a saga, as it is: an entry a line, its data beside it when it is chosen.
-import { useMemo } from 'preact/hooks'
+import { useCallback, useMemo } from 'preact/hooks'
 import { Filters, type Filter } from '../filters'
 import { entriesMax, type Log } from '../log'
 import { href, replace } from '../route'
@@ -41,6 +41,32 @@ export function LogView({ saga, log, query }: { saga: Saga; log: Log; query: Rec
   )
   const chosen = seq ? log.entries.find((entry) => String(entry.seq) === seq) : undefined
 
+  const shown = useCallback(
+    (i: number) => {
+      const entry = entries[i]
+      const isChosen = entry === chosen
+      return (
+        <a
+          key={entry.seq}
+          data-row={entry.seq}
+          class="entry"
+          href={href(path, { ...filter, seq: String(entry.seq) })}
+          aria-current={isChosen ? 'true' : undefined}
+          onClick={(event) => {
+            event.preventDefault()
+            replace(path, { ...filter, seq: isChosen ? undefined : String(entry.seq) })
+          }}
+        >
+          <span class="seq">{entry.seq}</span>
+          <span class="when">{clock(new Date(entry.at), zone, true).time}</span>
+          <span class="type">{entry.type}</span>
+          <span class="step">{entry.step}</span>
+          <span class="what muted">{summary(entry)}</span>
+        </a>
+      )
+    },
+    [entries, chosen, zone, query]
+  )
   return (
     <>
       <Filters path={path} query={filter} filters={filters} />
@@ -52,35 +78,7 @@ export function LogView({ saga, log, query }: { saga: Saga; log: Log; query: Rec
         {log.cut && `; the page reads no more than ${entriesMax.toLocaleString('en')}: sagactl log ${saga.id} has all`}
       </p>
       <div class="log">
-        <Window
-          label="Log"
-          count={entries.length}
-          rowHeight={28}
-          at={chosen && entries.indexOf(chosen)}
-          row={(i) => {
-            const entry = entries[i]
-            const isChosen = entry === chosen
-            return (
-              <a
-                key={entry.seq}
-                data-row={entry.seq}
-                class="entry"
-                href={href(path, { ...filter, seq: String(entry.seq) })}
-                aria-current={isChosen ? 'true' : undefined}
-                onClick={(event) => {
-                  event.preventDefault()
-                  replace(path, { ...filter, seq: isChosen ? undefined : String(entry.seq) })
-                }}
-              >
-                <span class="seq">{entry.seq}</span>
-                <span class="when">{clock(new Date(entry.at), zone, true).time}</span>
-                <span class="type">{entry.type}</span>
-                <span class="step">{entry.step}</span>
-                <span class="what muted">{summary(entry)}</span>
-              </a>
-            )
-          }}
-        />
+        <Window label="Log" count={entries.length} rowHeight={28} at={chosen && entries.indexOf(chosen)} row={shown} />
         {chosen && (
           <section class="chosen" aria-label={`Entry ${chosen.seq}`}>
             <h3>

@@ -1,5 +1,5 @@
 // The timeline: the steps that were done above, what was undone below, on one axis of time.
-import { useMemo } from 'preact/hooks'
+import { useCallback, useMemo } from 'preact/hooks'
 import { go } from '../route'
 import { useSettings } from '../settings'
 import { Shape, State, wordOf } from '../state'
@@ -79,26 +79,29 @@ export function Timeline({ saga, entries }: { saga: Saga; entries: LogEntry[] })
   const axis = useMemo(() => buildAxis(timeline), [timeline])
   const { rows, from, to } = timeline
   const undone = rows.findIndex(({ lane }) => lane === 'undo')
+  const shown = useCallback(
+    (i: number) => {
+      const row = rows[i]
+      return (
+        <div key={`${row.lane} ${row.step}`} role="listitem" class={`row ${row.lane}${i === undone ? ' first' : ''}`}>
+          <button
+            type="button"
+            class="quiet step"
+            title={row.step}
+            onClick={() => go(['saga', saga.id], { step: row.step })}
+            aria-label={`${row.lane === 'undo' ? 'undoing ' : ''}${row.step}: ${told(row, from, to)}`}
+          >
+            {row.lane === 'undo' && <Shape state="compensating" />}
+            {row.step}
+          </button>
+          <Track row={row} axis={axis} from={from} to={to} />
+        </div>
+      )
+    },
+    [timeline, axis, saga.id]
+  )
   if (rows.length === 0 && timeline.saga.marks.length === 0) return null
 
-  const shown = (i: number) => {
-    const row = rows[i]
-    return (
-      <div key={`${row.lane} ${row.step}`} role="listitem" class={`row ${row.lane}${i === undone ? ' first' : ''}`}>
-        <button
-          type="button"
-          class="quiet step"
-          title={row.step}
-          onClick={() => go(['saga', saga.id], { step: row.step })}
-          aria-label={`${row.lane === 'undo' ? 'undoing ' : ''}${row.step}: ${told(row, from, to)}`}
-        >
-          {row.lane === 'undo' && <Shape state="compensating" />}
-          {row.step}
-        </button>
-        <Track row={row} axis={axis} from={from} to={to} />
-      </div>
-    )
-  }
   const whole: Row = { step: 'saga', lane: 'do', ...timeline.saga }
   const marks = new Set([whole, ...rows].flatMap((row) => row.marks.map(({ state }) => state)))
   return (
@@ -136,7 +139,7 @@ export function Timeline({ saga, entries }: { saga: Saga; entries: LogEntry[] })
           </div>
         )}
         {rows.length > windowFrom ? (
-          <Window label="Timeline" count={rows.length} rowHeight={rowHeight} row={shown} />
+          <Window label="Timeline" isList count={rows.length} rowHeight={rowHeight} row={shown} />
         ) : (
           <div role="list" aria-label="Timeline">
             {rows.map((_, i) => shown(i))}
