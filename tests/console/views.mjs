@@ -131,12 +131,14 @@ export async function views(world, browser, orders) {
       'one call, although it was asked for twice'
     )
     await page.getByRole('link', { name: 'what happened in this run' }).waitFor()
+    await page.getByText('1 repeat: 1 got the stored answer').waitFor()
     await visitor.checksAccess('calls')
     await page.getByRole('link', { name: 'post.send' }).click()
     await page.getByRole('button', { name: 'Sign one more execution off' }).click()
     await asks('Sign it off', 'the first was lost in the post')
     const { key } = (await world.api('GET', '/v1/operations?run=chat-17')).json.items[0]
     await visitor.sees(key)
+    await page.getByText(/got the stored answer/).waitFor()
     await visitor.checksAccess('call')
   })
 

@@ -1,5 +1,6 @@
 // What happened when, as bars on one axis of time: a row for each step that was done, and one for each that was undone.
 // Everything is taken from the log: nothing is shown before it happened.
+import { gotOf, isRepeat } from './repeats'
 import type { LogEntry } from './types'
 
 export type Lane = 'do' | 'undo'
@@ -97,9 +98,14 @@ const takeover = 'taken over: the engine that made this call is gone, and anothe
 function sentence(entry: LogEntry, what: string) {
   const { attempt, actor, data } = entry
   const number = attempt && /attempt/.test(what) && what.startsWith('attempt') ? ` ${attempt}` : ''
-  const why = [data.error, data.detail, data.reason, actor && `by ${actor}`, data.note].filter(
-    (part): part is string => typeof part === 'string'
-  )
+  const why = [
+    isRepeat(entry) && `got ${gotOf(entry)}`,
+    data.error,
+    data.detail,
+    data.reason,
+    actor && `by ${actor}`,
+    data.note
+  ].filter((part): part is string => typeof part === 'string' && part !== '')
   return `${what}${number}${why.length > 0 ? `: ${why.join(' · ')}` : ''}`
 }
 

@@ -4,6 +4,7 @@ import { Fresh, useAnnounced } from '../announced'
 import { query } from '../api'
 import { Filters, type Filter } from '../filters'
 import { useLive } from '../live'
+import { Repeats, RepeatsOfRun } from '../repeats'
 import { href } from '../route'
 import { State } from '../state'
 import { Table } from '../table'
@@ -104,12 +105,23 @@ function OneCall({ operation, me }: { operation: string; me: Me }) {
           <Json value={one.result} label="Result" />
         </>
       )}
+      {one.saga && one.duplicates_seen ? (
+        <Repeats saga={one.saga} operation={one.key} seen={one.duplicates_seen} />
+      ) : null}
     </>
   )
 }
 
+// What the calls have cost, for each currency.
+function costsOf(calls: Operation[]) {
+  const sums = new Map<string, number>()
+  for (const { cost, currency = '' } of calls)
+    if (typeof cost === 'number' && cost > 0) sums.set(currency, (sums.get(currency) ?? 0) + cost)
+  return [...sums].map(([currency, micros]) => money(micros, currency || null))
+}
+
 // The run as one saga: whether a loop has stopped it, what it has used, and where somebody lets it go on.
-function Run({ saga }: { saga: string }) {
+function Run({ saga, calls }: { saga: string; calls: Operation[] }) {
   const live = useLive<Saga>(`v1/sagas/${saga}`, 5000)
   const run = live.data
   if (!run) return null
@@ -118,6 +130,8 @@ function Run({ saga }: { saga: string }) {
     <div class={run.paused ? 'note bad' : 'note'}>
       <State state={run.status} />
       {run.paused && ` by ${run.paused_by ?? 'a loop'}: ${run.paused_note ?? run.paused}`}
+      <RepeatsOfRun saga={saga} version={run.updated_at} />
+      {costsOf(calls).map((cost) => ` · cost ${cost}`)}
       {limits.map(([name, limit]) => ` · ${name.replaceAll('_', ' ')}: ${run.used?.[name] ?? 0} of ${limit}`)}
       {' · '}
       <a href={href(['saga', saga])}>
@@ -134,6 +148,9 @@ export function Calls({ route, me }: ViewProps) {
 function AllCalls({ query: asked }: { query: Record<string, string> }) {
   const live = useLive<Page<Operation>>(query('v1/operations', { ...asked, limit: 200 }), 5000)
   const list = useAnnounced(JSON.stringify(asked), live, ({ key }) => key)
+  // A run is read from its beginning; everything else has the newest first.
+  const isWhole = asked.run !== undefined && live.data?.next_cursor === null
+  const rows = isWhole ? [...(list?.rows ?? [])].reverse() : (list?.rows ?? [])
   const flags = Object.entries(asked).flatMap(([name, value]) => [`--${name}`, value])
   return (
     <>
@@ -152,12 +169,13 @@ function AllCalls({ query: asked }: { query: Record<string, string> }) {
       {list && list.rows.length > 0 && (
         <>
           <Fresh list={list} one="call">
-            {count(list.rows.length, 'call')} shown{live.data?.next_cursor ? '; there are more' : ''}.
+            {count(list.rows.length, 'call')} shown{live.data?.next_cursor ? '; there are more' : ''},{' '}
+            {isWhole ? 'in their order' : 'the newest first'}.
           </Fresh>
-          {asked.run && list.rows[0].saga && <Run saga={list.rows[0].saga} />}
+          {asked.run && list.rows[0].saga && <Run saga={list.rows[0].saga} calls={list.rows} />}
           <Table
             label="Calls"
-            rows={list.rows}
+            rows={rows}
             isBusy={list.isBusy}
             keyOf={(one) => one.key}
             columns={[
