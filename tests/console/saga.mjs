@@ -105,6 +105,18 @@ export async function saga(world, browser, orders) {
     expectEqual((await world.saga(id)).paused ?? null, null, 'it goes on')
   })
 
+  await promise('a saga that is run again leads back to the one before, which names its reruns', async () => {
+    await visitor.opens(`#/saga/${orders.undone}`)
+    await page.getByRole('button', { name: 'Run again' }).click()
+    await pressIn('Run again', 'the mailbox is there again')
+    await page.getByRole('heading', { name: 'first-undone~2', level: 1 }).waitFor()
+    await page.getByText('Started once more after').waitFor()
+    await page.getByRole('link', { name: orders.undone.slice(0, 13) }).click()
+    await page.getByText('Run again as').waitFor()
+    await page.getByRole('link', { name: 'first-undone~2' }).waitFor()
+    await visitor.opens(`#/saga/${(await world.api('GET', '/v1/sagas/by-business-id/contract/verbs')).json.id}`)
+  })
+
   await promise('a signal goes byte for byte, and comes back with every digit', async () => {
     const id = (await world.api('GET', '/v1/sagas/by-business-id/contract/verbs')).json.id
     const payload = '{"by": "ada", "number": 12345678901234567890.10}'

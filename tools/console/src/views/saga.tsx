@@ -7,7 +7,7 @@ import { argumentsOf, useLog } from '../log'
 import { href } from '../route'
 import { State } from '../state'
 import { Age, At, span } from '../time'
-import type { Definition, Saga, StepDefinition } from '../types'
+import type { Definition, Page, Saga, SagaRow, StepDefinition } from '../types'
 import { Copy, Fact, Facts, Json, Loading, Tags, Trouble, command, isNothing, short } from '../ui'
 import { LogView } from './log'
 import { SagaVerbs } from './sagaverbs'
@@ -18,6 +18,7 @@ import type { ViewProps } from './index'
 const caseNumber = (saga: Saga) =>
   typeof saga.escalation === 'number' ? saga.escalation : (saga.escalation?.n ?? null)
 
+const rerunsShown = 10
 const saidMost = 200 // characters of the receiver's words
 
 // The receiver's own words to the step that failed, where they are short enough to stand in the sentence.
@@ -112,6 +113,7 @@ function Head({ saga }: { saga: Saga }) {
         </Fact>
       )}
       {saga.tags && <Origins tags={saga.tags} />}
+      <Reruns saga={saga} />
       {saga.tags && Object.keys(ownTags(saga.tags)).length > 0 && (
         <Fact name="Tags">
           <Tags tags={ownTags(saga.tags)} />
@@ -140,6 +142,27 @@ const Origins = ({ tags }: { tags: Record<string, string> }) => (
     )}
   </>
 )
+
+// The sagas that repeat this one: its reruns carry its id as a tag.
+function Reruns({ saga }: { saga: Saga }) {
+  const asked = { 'tag.rerun_of': saga.id }
+  const live = useLive<Page<SagaRow>>(
+    saga.ended_at ? query('v1/sagas', { ...asked, limit: rerunsShown }) : null,
+    15_000
+  )
+  const reruns = live.data?.items ?? []
+  if (reruns.length === 0) return null
+  return (
+    <Fact name="Run again as">
+      {reruns.map(({ id, business_id, status }) => (
+        <span key={id} class="nowrap rerun">
+          <a href={href(['saga', id])}>{business_id ?? short(id)}</a> <State state={status} />
+        </span>
+      ))}
+      {live.data?.next_cursor && <a href={href(['sagas'], { tag: `rerun_of=${saga.id}` })}>all of them</a>}
+    </Fact>
+  )
+}
 
 const ownTags = (tags: Record<string, string>) =>
   Object.fromEntries(Object.entries(tags).filter(([name]) => !ofOrigin.includes(name)))
