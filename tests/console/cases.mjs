@@ -70,6 +70,40 @@ export async function cases(world, browser) {
     await visitor.shootsForReadme('readme-case') // schema/console.png
   })
 
+  await promise('a file is read as it was meant or not at all, and no word of it is guessed', async () => {
+    await visitor.opens('#/bulk/new?of=cases&tool=card.pay')
+    await page.getByRole('radio', { name: /^As a file says/ }).check()
+    const gives = (name, text) =>
+      page
+        .getByLabel('The file, CSV with a head')
+        .setInputFiles({ name, mimeType: 'text/csv', buffer: Buffer.from(text) })
+    const said = (text) => page.getByRole('alert').getByText(text).waitFor()
+    const shows = () => page.getByRole('button', { name: 'Show what would happen' }).click()
+    for (const [text, why] of [
+      ['reference,state\nnight-0,"HAPP', 'a quote is opened and never closed'],
+      ['state,state\nnight-0,DONE', 'a column stands there twice'],
+      ['reference,state\nnight-0,DONE,7', 'row 1 has more cells than the head'],
+      ['reference,state\n', 'it has no row below its head']
+    ]) {
+      await gives('half.csv', text)
+      await said(why)
+    }
+    const rows = ['\ufeffstate,reference', '"happened ""so""",night-0', 'NO,"night-1"', ',night-2', 'NO,else', '']
+    await gives('whole.csv', rows.join('\r\n'))
+    await page.getByText('1 say nothing').waitFor()
+    await page.getByText('1 are about none of these cases').waitFor()
+    await page.getByText('0 rows of 4 are').waitFor()
+    await page.getByLabel('Why, for those who read the logs later').fill('as the file says')
+    await shows()
+    await said('Say what happened "so", NO means')
+    for (const word of ['happened "so"', 'NO'])
+      await page.getByRole('group', { name: word }).getByRole('radio', { name: 'Leave these rows out' }).check()
+    await shows()
+    await said('No row of the file is about one of these cases')
+    for (const id of trips) expectEqual((await world.saga(id)).status, 'escalated', 'a trip')
+    await visitor.opens(`#/case/${await caseOf(trips[0])}`)
+  })
+
   await promise('a second effect is not risked by accident', async () => {
     await answer('Try again').getByRole('button', { name: 'Try again' }).click()
     const dialog = page.getByRole('dialog')

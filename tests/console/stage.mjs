@@ -295,7 +295,8 @@ export class Visitor {
     const folder = process.env.SAGAD_CONSOLE_SHOTS ?? (quick ? undefined : process.env.CONSOLE_SHOTS)
     if (!folder) return
     mkdirSync(folder, { recursive: true })
-    await this.page.screenshot({ path: join(folder, `${name}.png`), fullPage })
+    const hasDialog = (await this.page.locator('dialog[open]').count()) > 0 // it covers what is seen of the page
+    await this.page.screenshot({ path: join(folder, `${name}.png`), fullPage: fullPage && !hasDialog })
   }
 
   // README shows this picture.
@@ -311,7 +312,8 @@ export class Visitor {
     expect(complaints.length === 0, 'the browser complains', complaints.join('\n'))
     if (this.isOwn) return context.close()
     await page.unrouteAll()
-    for (const event of ['request', 'requestfinished', 'requestfailed', 'response']) page.removeAllListeners(event)
+    for (const event of ['request', 'requestfinished', 'requestfailed', 'response', 'filechooser'])
+      page.removeAllListeners(event)
     await page.emulateMedia({ colorScheme: null })
     await page.setViewportSize(desktop)
     idleTabs.push(this.tab)

@@ -3,6 +3,8 @@ import { useState } from 'preact/hooks'
 import { Fresh, useAnnounced } from '../announced'
 import { Problem, change, parse, query, read } from '../api'
 import { caseVerbs, verbFlags, type CaseVerb } from '../caseverbs'
+import { rowsAsWords, rowsOf } from '../evidence'
+import { FileRows, type ReadFile } from '../filerows'
 import { tagParameters } from '../filters'
 import { useLive } from '../live'
 import { go, href, replace } from '../route'
@@ -25,6 +27,13 @@ const sagaVerbs: Choice[] = [
   { action: 'abort', title: 'Abort', does: 'Forward work ends, and what was done is undone.' }
 ]
 
+// Each case gets the answer of its own row, so the job has none.
+const asRowsSay: Choice = {
+  action: 'resolve',
+  title: 'As a file says',
+  does: 'The rows of a file, such as that of the bank, say what is true of each.'
+}
+
 function filterOf(all: Record<string, string>) {
   const { of: _of, verb: _verb, list: _list, by: _by, items: _items, names: _names, tag, ...rest } = all
   return { ...rest, ...tagParameters(tag) }
@@ -44,7 +53,13 @@ const titleOfFilter = (name: string) =>
 const valueOfFilter = (name: string, value: string) =>
   value === '' ? 'none' : name === 'reason' || name === 'status' ? value.split(',').map(wordOf).join(', ') : value
 
-function asCommand(verb: Choice, asked: Record<string, string>, ofCases: boolean, note: string) {
+function asCommand(
+  verb: Choice,
+  asked: Record<string, string>,
+  ofCases: boolean,
+  note: string,
+  file: ReadFile | null
+): string {
   const filter = filterOf(asked)
   const flags: Record<string, string> = {
     since: ofCases ? '--opened-since' : '--since',
@@ -55,6 +70,10 @@ function asCommand(verb: Choice, asked: Record<string, string>, ofCases: boolean
   const words = Object.entries(filter).flatMap(([name, value]) =>
     name.startsWith('tag.') ? ['--tag', `${name.slice(4)}=${value}`] : [flags[name] ?? `--${name}`, value]
   )
+  if (verb === asRowsSay) {
+    const rows = file ? rowsAsWords(file.reading) : [['--from', 'FILE', '--column', 'COLUMN=business_id']]
+    return rows.map((some) => command('sagactl', 'resolve', ...words, ...some, '--note', note)).join('\n')
+  }
   const verbs = ofCases ? ['resolve', ...verbFlags(verb)] : [verb.action]
   const names = asked.names ? asked.names.split(',') : []
   if (ofCases) return command('sagactl', 'resolve', ...names, ...verbs.slice(1), ...words, '--note', note)
@@ -82,13 +101,26 @@ function readResult(text: string) {
   }
 }
 
+// The items of a job that a file names. What the person has not said yet is said before sagad is asked.
+function itemsOfFile(file: ReadFile | null) {
+  if (!file) throw new Problem(422, 'There is no file yet', 'Choose the file whose rows say what is true.')
+  const { items, unsaid } = rowsOf(file.reading, file.cases)
+  if (unsaid.length > 0)
+    throw new Problem(422, 'A word has no meaning yet', `Say what ${unsaid.join(', ')} means, or leave its rows out.`)
+  if (items.length === 0)
+    throw new Problem(422, 'No row is left', 'No row of the file is about one of these cases and says what is true.')
+  return items
+}
+
 function NewJob({ route, me }: ViewProps) {
   const ofCases = route.query.of !== 'sagas'
-  const choices: Choice[] = ofCases ? caseVerbs : sagaVerbs
+  const isPicked = route.query.items !== undefined
+  const choices: Choice[] = ofCases ? [...caseVerbs, ...(isPicked ? [] : [asRowsSay])] : sagaVerbs
   const [chosen, setChosen] = useState(0)
   const [note, setNote] = useState('')
   const [double, setDouble] = useState(false)
   const [result, setResult] = useState('')
+  const [file, setFile] = useState<ReadFile | null>(null)
   const [problem, setProblem] = useState<Problem | null>(null)
   const [busy, setBusy] = useState(false)
   const filter = filterOf(route.query)
@@ -103,7 +135,7 @@ function NewJob({ route, me }: ViewProps) {
     try {
       const body = {
         ...{ action, as, then, note: note.trim() },
-        ...(items ? { items } : { filter }),
+        ...(verb === asRowsSay ? { items: itemsOfFile(file) } : items ? { items } : { filter }),
         ...(double && action === 'retry' ? { accept_double: true } : {}),
         ...(result.trim() && as === 'happened' ? { result: readResult(result) } : {})
       }
@@ -143,6 +175,7 @@ function NewJob({ route, me }: ViewProps) {
             </label>
           ))}
         </fieldset>
+        {verb === asRowsSay && <FileRows filter={filter} file={file} onRead={setFile} />}
         {action === 'retry' && (
           <label class="check">
             <input type="checkbox" checked={double} onChange={(event) => setDouble(event.currentTarget.checked)} /> A
@@ -179,7 +212,7 @@ function NewJob({ route, me }: ViewProps) {
               {busy ? 'Looking at each …' : 'Show what would happen'}
             </button>
           )}
-          <Copy text={asCommand(verb, route.query, ofCases, note || 'WHY')} label="copy as sagactl" />
+          <Copy text={asCommand(verb, route.query, ofCases, note || 'WHY', file)} label="copy as sagactl" />
         </div>
         <p class="muted">Nothing is done yet: the next page shows the set, frozen, and what would happen.</p>
       </form>
@@ -448,7 +481,7 @@ function Job({ route, me }: ViewProps) {
 // --- all jobs ---
 
 function titleOf(job: BulkJob) {
-  const verb = [...caseVerbs, ...sagaVerbs].find(
+  const verb = [...caseVerbs, ...sagaVerbs, asRowsSay].find(
     (one) => one.action === job.action && one.as === (job.as ?? undefined) && one.then === (job.then ?? undefined)
   )
   return verb?.title ?? job.action

@@ -363,7 +363,7 @@ export function CaseView({ route, me }: ViewProps) {
         </Fact>
       </Facts>
       <Remarks one={one} me={me} onDone={live.refresh} />
-      <div class="sides">
+      <div class="sides case">
         <Known one={one} saga={saga.data} />
         <section aria-label="What can be answered">
           <h2>{open ? 'What is true? Each answer, and what it leads to' : 'This case is answered'}</h2>

@@ -86,19 +86,29 @@ function Groups({ route, me }: ViewProps) {
     ...Object.fromEntries(Object.entries(group).map(([name, value]) => [name, value ?? ''])),
     ...(namespace ? { ns: namespace } : {})
   })
+  const isOne = route.namespaces.length < 2 && Object.keys(asked).length > 0
   return (
     <>
-      <Fresh list={list} one="group">
-        <span>
-          <strong>{count(total, 'case')}</strong> in {count(now.length, 'group')}.
-          {live.data?.looked_to && (
-            <>
-              {' '}
-              sagad has looked at those opened since <Age at={live.data.looked_to} />; there are more.
-            </>
-          )}
-        </span>
-      </Fresh>
+      <div class="actions">
+        <Fresh list={list} one="group">
+          <span>
+            <strong>{count(total, 'case')}</strong> in {count(now.length, 'group')}.
+            {live.data?.looked_to && (
+              <>
+                {' '}
+                sagad has looked at those opened since <Age at={live.data.looked_to} />; there are more.
+              </>
+            )}
+          </span>
+        </Fresh>
+        {isOne && now.length > 1 && (
+          <AnswerAll
+            me={me}
+            parameters={{ ...route.query, by: undefined }}
+            n={live.data?.looked_to || live.data?.next_cursor ? null : total}
+          />
+        )}
+      </div>
       <Table
         label="Groups of cases"
         rows={groups}

@@ -134,6 +134,7 @@ const charts: { figure: Figure; title: string; tone: string }[] = [
   { figure: 'completed', title: 'Completed', tone: 'good' },
   { figure: 'compensated', title: 'Undone', tone: 'undo' },
   { figure: 'escalated', title: 'Needed a person', tone: 'bad' },
+  { figure: 'calls', title: 'Calls', tone: 'calm' },
   { figure: 'retries', title: 'Calls tried again', tone: 'warn' },
   { figure: 'calls_unknown', title: 'Outcomes not seen', tone: 'warn' },
   { figure: 'duplicates', title: 'Repeats kept from happening', tone: 'good' }
@@ -155,8 +156,65 @@ function Over({ range }: { range: string }) {
 
 // --- what needs somebody ---
 
+// The groups of each tool, in the order in which the first of them came.
+function byTool(groups: CaseGroup[]) {
+  const tools = new Map<string | null, CaseGroup[]>()
+  for (const one of groups) {
+    const tool = one.group.tool ?? null
+    tools.set(tool, [...(tools.get(tool) ?? []), one])
+  }
+  return [...tools.values()]
+}
+
+function NeedsGroup({ of, name }: { of: CaseGroup; name: string }) {
+  const { group, count: n, oldest, costs, without_cost } = of
+  return (
+    <>
+      <a href={href(['cases'], { tool: group.tool ?? '', error: group.error ?? '' })}>
+        {name}: {count(n, 'case')}
+      </a>
+      {costs.length > 0 && (
+        <>
+          , <Costs costs={costs} without={without_cost} />
+        </>
+      )}
+      , the oldest <Age at={oldest} />
+    </>
+  )
+}
+
+// A receiver that fails fails in several ways at once. All of its cases are one question, too.
+function NeedsOfTool({ groups }: { groups: CaseGroup[] }) {
+  const [first] = groups
+  const { tool } = first.group
+  const errorOf = ({ group }: CaseGroup) => group.error ?? 'no error'
+  if (groups.length === 1)
+    return (
+      <li>
+        <State state="escalated" word="" />
+        <NeedsGroup of={first} name={`${tool ?? 'no tool'}, ${errorOf(first)}`} />
+      </li>
+    )
+  const all = groups.reduce((sum, one) => sum + one.count, 0)
+  return (
+    <li>
+      <State state="escalated" word="" />
+      <a href={href(['cases'], { tool: tool ?? '' })}>
+        {tool ?? 'no tool'}: {count(all, 'case')}
+      </a>
+      <ul>
+        {groups.map((one) => (
+          <li key={errorOf(one)}>
+            <NeedsGroup of={one} name={errorOf(one)} />
+          </li>
+        ))}
+      </ul>
+    </li>
+  )
+}
+
 function Open() {
-  const cases = useLive<Page<CaseGroup>>('v1/escalations?status=open&group_by=tool,error&limit=5', 5000, {
+  const cases = useLive<Page<CaseGroup>>('v1/escalations?status=open&group_by=tool,error&limit=20', 5000, {
     follows: ['case.']
   })
   const approvals = useLive<Page<unknown>>('v1/approvals?status=open&limit=100', 10_000, { follows: ['approval.'] })
@@ -172,19 +230,8 @@ function Open() {
         </p>
       )}
       <ul class="needs">
-        {groups?.map(({ group, count: n, oldest, costs, without_cost }) => (
-          <li key={JSON.stringify(group)}>
-            <State state="escalated" word="" />
-            <a href={href(['cases'], { tool: group.tool ?? '', error: group.error ?? '' })}>
-              {group.tool ?? 'no tool'}, {group.error ?? 'no error'}: {count(n, 'case')}
-            </a>
-            {costs.length > 0 && (
-              <>
-                , <Costs costs={costs} without={without_cost} />
-              </>
-            )}
-            , the oldest <Age at={oldest} />
-          </li>
+        {byTool(groups ?? []).map((of) => (
+          <NeedsOfTool key={of[0].group.tool ?? ''} groups={of} />
         ))}
         {approvals.data && approvals.data.items.length > 0 && (
           <li>
@@ -246,16 +293,26 @@ function Database({ of }: { of: NonNullable<Engines['database']> }) {
   )
 }
 
+const sumOf = (numbers: (number | undefined)[]) => numbers.reduce<number>((sum, n) => sum + (n ?? 0), 0)
 const unfinished = ['running', 'waiting', 'paused', 'compensating', 'escalated']
 
 function Now() {
   const live = useLive<Stats>('v1/stats', 5000)
   const engines = useLive<Engines>('v1/engines', 10_000)
+  const asked = useLive<Page<CaseGroup>>('v1/escalations?status=open&group_by=reason&reason=unknown&limit=1', 5000, {
+    follows: ['case.']
+  })
   const tools = live.data?.tools ?? []
-  const doubt = tools.reduce((sum, tool) => sum + (tool.unknown_open ?? 0), 0)
-  const oldest = Math.max(0, ...tools.map((tool) => tool.unknown_oldest_ms ?? 0))
+  // An engine counts what it has in memory, which a saga leaves that waits for a person: cases count those. Either
+  // number alone would say 0 where nobody knows what has happened.
+  const waits = asked.data?.items[0]
+  const doubt = Math.max(waits?.count ?? 0, sumOf(tools.map((tool) => tool.unknown_open)))
+  const oldest = Math.max(
+    waits ? Date.now() - Date.parse(waits.oldest) : 0,
+    ...tools.map((tool) => tool.unknown_oldest_ms ?? 0)
+  )
   const refused = (name: 'budget_refusals' | 'rate_refusals' | 'breaker_refusals') =>
-    tools.reduce((sum, tool) => sum + (tool[name] ?? 0), 0)
+    sumOf(tools.map((tool) => tool[name]))
   return (
     <section aria-label="Now">
       <h2>Now</h2>
@@ -279,8 +336,8 @@ function Now() {
       {live.data && (
         <Facts even>
           <Fact name="Outcomes unknown">
-            {doubt}
-            {oldest > 0 && `, the oldest for ${span(oldest)}`}
+            {doubt.toLocaleString('en')}
+            {oldest > 0 && ','} {oldest > 0 && <span class="nowrap">the oldest for {span(oldest)}</span>}
           </Fact>
           <Fact name="Refused by a budget">{refused('budget_refusals')}</Fact>
           <Fact name="Refused by a rate">{refused('rate_refusals')}</Fact>
