@@ -778,7 +778,8 @@ void stage_begin(const struct stage_plan *plan)
         nodes[i].index = i;
     }
     stage_store_reset();
-    stage_is_automatic = stage_logs_are_corrupt = false;
+    stage_is_automatic = plan->is_automatic;
+    stage_logs_are_corrupt = false;
     stage_program_ms = 0;
     stage_server_version = 0;
     stage_cancels = true;

@@ -31,12 +31,21 @@ struct stage_plan {
     const char *definitions;                       /* {'tools': [...], 'sagas': [...]} with ' for "; NULL: none */
     void (*tweak)(struct engine_options *options); /* sets options that struct node_options lacks; NULL: none */
     bool unready;                                  /* stage_begin() does not wait until the engines are ready */
+    bool is_automatic;                             /* stage_is_automatic from the beginning */
 };
 
 /* Starts engines and waits until they are ready, share the shards, and know the definitions. */
 void stage_begin(const struct stage_plan *plan);
 void stage_end(void);
 int stage_teardown(void **state); /* ends a stage that a test has left open: TEST_PROGRAM_EACH(NULL, stage_teardown) */
+/* The main function of tests that all begin on one stage: STAGE_PROGRAM(.definitions = document). */
+#define STAGE_PROGRAM(...)                                                                                             \
+    static int begin_stage(void **state __attribute__((unused)))                                                       \
+    {                                                                                                                  \
+        stage_begin(&(struct stage_plan){__VA_ARGS__});                                                                \
+        return 0;                                                                                                      \
+    }                                                                                                                  \
+    TEST_PROGRAM_EACH(begin_stage, stage_teardown)
 /* Starts a node that was never up or has gone, and waits until it is ready. node_start() alone does not wait. */
 void stage_again(uint32_t node);
 extern struct node_options stage_options; /* for nodes that start from now on; stage_begin() sets them */

@@ -73,8 +73,7 @@ TEST(a_call_that_may_be_sent_once_is_not_sent_by_an_engine_that_gives_its_shard)
 {
     struct saga_id saga;
 
-    stage_begin(&(struct stage_plan){.definitions = ALL});
-    stage_is_automatic = true;
+    stage_begin(&(struct stage_plan){.definitions = ALL, .is_automatic = true});
     stage_commit(2, COMMIT_OK, give_all);
     saga = start("ask");
     stage_until_saga(0, saga, "completed");

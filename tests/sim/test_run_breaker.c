@@ -15,14 +15,6 @@ static const char document[] =
         "sure") ",{'name':'inline','steps':[{'id':'a','call':{'builtin':{'tool':'in'},"
                 "'effect':'once','terminal':true," BREAKER "},'with':{}}]}]}";
 
-static int setup(void **state)
-{
-    (void)state;
-    stage_begin(&(struct stage_plan){.definitions = document, .node_count = 2});
-    stage_is_automatic = true;
-    return 0;
-}
-
 static struct reply *set_breaker(uint32_t node, const char *tool, bool is_open)
 {
     return stage_wait(
@@ -171,4 +163,4 @@ TEST(a_caller_hears_how_long_the_tool_rests)
     }
 }
 
-TEST_PROGRAM_EACH(setup, stage_teardown)
+STAGE_PROGRAM(.definitions = document, .node_count = 2, .is_automatic = true)

@@ -24,20 +24,6 @@ static const char document[] = "{'tools':[{'name':'pay','builtin':{'tool':'pay'}
                                "'sagas':[{'name':'pays','steps':[{'id':'a','call':'pay','with':{}}]},"
                                "{'name':'waits','steps':[{'id':'a','signal':{'name':'go'}}]}]}";
 
-static int setup(void **state)
-{
-    (void)state;
-    stage_begin(&(struct stage_plan){.definitions = document, .node = {.lease_ms = 3000}});
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    stage_end();
-    return 0;
-}
-
 static struct reply *ask(request_verb *verb, struct saga_id job, struct slice body)
 {
     struct engine_request request = {
@@ -129,7 +115,7 @@ static void pause_or_resume(struct saga_id saga, enum verb_id verb)
  * before the timer for that. The second item changes nothing and ends at once. Then the timer comes behind the last
  * item.
  */
-TEST_BETWEEN(a_batch_is_settled_once, NULL, teardown)
+TEST_BETWEEN(a_batch_is_settled_once, NULL, stage_teardown)
 {
     struct saga_id paused, waits;
 
@@ -157,7 +143,7 @@ static int64_t outcomes(struct saga_id job, const char *outcome)
 }
 
 /* At one item a second a batch of ten takes ten seconds. */
-TEST_BETWEEN(a_stop_ends_the_batch_behind_the_items_that_have_begun, NULL, teardown)
+TEST_BETWEEN(a_stop_ends_the_batch_behind_the_items_that_have_begun, NULL, stage_teardown)
 {
     struct saga_id job;
     int64_t done;
@@ -181,4 +167,4 @@ TEST_BETWEEN(a_stop_ends_the_batch_behind_the_items_that_have_begun, NULL, teard
     assert_int_equal(outcomes(job, "done"), done);
 }
 
-TEST_PROGRAM_EACH(setup, teardown)
+STAGE_PROGRAM(.definitions = document, .node = {.lease_ms = 3000})

@@ -41,8 +41,7 @@ TEST(a_repeat_in_an_open_saga_gets_the_record_too)
 {
     struct reply *opened, *again;
 
-    stage_begin(&(struct stage_plan){.definitions = TOOLS});
-    stage_is_automatic = true;
+    stage_begin(&(struct stage_plan){.definitions = TOOLS, .is_automatic = true});
     opened = stage_expect(stage_ask(0, engine_open_saga, &(struct engine_request){.in.open = {.deadline_ms = 60000}}),
                           ERR_OK);
     (void)stage_expect(stage_ask(0, engine_call, stage_call_in(opened->saga, "pay", "{'a':1}", 10000)), ERR_OK);
@@ -57,8 +56,7 @@ TEST(calls_that_go_round_are_stopped_whatever_their_steps_are_called)
 {
     uint32_t refused = 0;
 
-    stage_begin(&(struct stage_plan){.definitions = TOOLS});
-    stage_is_automatic = true;
+    stage_begin(&(struct stage_plan){.definitions = TOOLS, .is_automatic = true});
     for (int i = 0; i < 5; i++) {
         char step[8];
         struct engine_request *request;
@@ -82,8 +80,7 @@ TEST(a_step_that_is_repeated_for_ever_is_refused_as_a_loop)
 {
     enum err_code last = ERR_OK;
 
-    stage_begin(&(struct stage_plan){.definitions = TOOLS});
-    stage_is_automatic = true;
+    stage_begin(&(struct stage_plan){.definitions = TOOLS, .is_automatic = true});
     for (int i = 0; i < 5; i++) {
         last = stage_wait(stage_ask(0, engine_call, stage_call_of("round", "pay", "{'a':1}", 10000)))->code;
     }
@@ -404,8 +401,7 @@ TEST(a_budget_that_is_used_up_refuses_and_is_counted)
     struct tool_health *health;
     struct node *before;
 
-    stage_begin(&(struct stage_plan){.definitions = TOOLS});
-    stage_is_automatic = true;
+    stage_begin(&(struct stage_plan){.definitions = TOOLS, .is_automatic = true});
     opened = stage_expect(
         stage_ask(0, engine_open_saga,
                   &(struct engine_request){.in.open = {.deadline_ms = 60000, .budget = stage_json("{'calls':1}")}}),

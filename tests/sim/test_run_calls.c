@@ -18,8 +18,7 @@ static const char definitions[] =
 
 static void begin(void)
 {
-    stage_begin(&(struct stage_plan){.definitions = definitions});
-    stage_is_automatic = true;
+    stage_begin(&(struct stage_plan){.definitions = definitions, .is_automatic = true});
 }
 
 static struct reply *call_of(const char *tool, int64_t wait_ms)
@@ -259,8 +258,8 @@ TEST(the_owner_of_a_tool_says_what_its_calls_are_about)
 
     stage_begin(&(struct stage_plan){.definitions = "{'tools':[{'name':'about','builtin':{'tool':'about'},"
                                                     "'effect':'keyed','key':{'window':'1h'},'terminal':true,"
-                                                    "'scope':'${ .args.who }'}]}"});
-    stage_is_automatic = true;
+                                                    "'scope':'${ .args.who }'}]}",
+                                     .is_automatic = true});
     ann = key_of(call_about("{'who':'ann','n':1}", NULL));
     own = key_of(call_about("{'who':'ann','n':1}", "mine"));
     bob = key_of(call_about("{'who':'bob','n':1}", NULL));

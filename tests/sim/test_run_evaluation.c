@@ -20,8 +20,7 @@
 
 static void begin(const char *definitions)
 {
-    stage_begin(&(struct stage_plan){.definitions = definitions});
-    stage_is_automatic = true;
+    stage_begin(&(struct stage_plan){.definitions = definitions, .is_automatic = true});
 }
 
 static struct saga_id start(const char *input)
@@ -292,8 +291,8 @@ TEST(an_evaluation_that_loses_its_shard_is_made_by_the_next_owner)
     for (size_t i = 0; i < COUNT_OF(sagas); i++) {
         struct saga_id saga;
 
-        stage_begin(&(struct stage_plan){.definitions = sagas[i], .node_count = 2, .node = {.lease_ms = 2000}});
-        stage_is_automatic = true;
+        stage_begin(&(struct stage_plan){
+            .definitions = sagas[i], .node_count = 2, .node = {.lease_ms = 2000}, .is_automatic = true});
         stage_program_ms = 12000;
         saga = start("{'n':true}");
         stage_until(is_evaluating, NULL, "an evaluation");

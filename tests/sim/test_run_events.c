@@ -10,21 +10,6 @@ static const char definitions[] =
     "{'name':'short','retention':'1s','steps':[{'id':'a','call':'t','with':{}}]},"
     "{'name':'asks','steps':[{'id':'ok','approve':{'timeout':'1h'}}]}]}";
 
-static int setup(void **state)
-{
-    (void)state;
-    stage_begin(&(struct stage_plan){.definitions = definitions, .node_count = 2});
-    stage_is_automatic = true;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    stage_end();
-    return 0;
-}
-
 static char seen[65536]; /* lines of "type id-of-saga/seq", in the order in which they came */
 static char cursor[64];
 
@@ -346,4 +331,4 @@ TEST(a_client_that_comes_after_the_retention_is_told_where_to_go_on)
     (void)stage_expect(ask(0, NULL, 0), ERR_MALFORMED);
 }
 
-TEST_PROGRAM_EACH(setup, teardown)
+STAGE_PROGRAM(.definitions = definitions, .node_count = 2, .is_automatic = true)

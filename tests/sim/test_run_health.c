@@ -67,13 +67,6 @@ static struct tool_health *health_of(const char *namespace, const char *tool)
     return health;
 }
 
-static int setup(void **state)
-{
-    (void)state;
-    stage_begin(&(struct stage_plan){.definitions = definitions, .node = {.park_after_ms = 2000}});
-    return 0;
-}
-
 TEST(beyond_some_hundred_tools_the_rest_is_one_line)
 {
     assert_null(strstr(metrics(), "~other"));
@@ -221,4 +214,4 @@ TEST(figures_are_shown_while_the_engine_leaves_and_when_it_has_left)
     node_kill(&nodes[0]); /* a killed engine cannot leave again */
 }
 
-TEST_PROGRAM_EACH(setup, stage_teardown)
+STAGE_PROGRAM(.definitions = definitions, .node = {.park_after_ms = 2000})

@@ -45,13 +45,6 @@ static int setup_two(void **state)
     return setup_of(2);
 }
 
-static int teardown(void **state)
-{
-    (void)state;
-    stage_end();
-    return 0;
-}
-
 static struct reply *ask_for_hold(uint32_t node, const char *body)
 {
     return stage_ask(node, engine_put_hold, &(struct engine_request){.in.hold = {.body = stage_json(body)}});
@@ -100,7 +93,7 @@ TEST(a_held_saga_waits_and_goes_on_when_it_is_released)
 }
 
 /* On the engine that takes the saga over, too. */
-TEST_BETWEEN(the_clocks_of_a_saga_stand_while_a_hold_keeps_a_call_of_it, setup_two, teardown)
+TEST_BETWEEN(the_clocks_of_a_saga_stand_while_a_hold_keeps_a_call_of_it, setup_two, stage_teardown)
 {
     stage_is_automatic = true;
     uint64_t number = hold(0, "{'tool':'pay','note':'down'}");
@@ -138,7 +131,7 @@ TEST(a_saga_is_held_from_the_moment_on_at_which_a_call_waits)
     assert_non_null(strstr(stage_log(id), "saga.released"));
 }
 
-TEST_BETWEEN(a_hold_is_seen_by_every_engine_before_it_is_answered, setup_two, teardown)
+TEST_BETWEEN(a_hold_is_seen_by_every_engine_before_it_is_answered, setup_two, stage_teardown)
 {
     stage_is_automatic = true;
     for (uint32_t i = 0; i < 40; i++) {
@@ -159,7 +152,7 @@ TEST_BETWEEN(a_hold_is_seen_by_every_engine_before_it_is_answered, setup_two, te
     assert_int_equal(stage_calls("ship"), 80);
 }
 
-TEST_BETWEEN(an_engine_that_does_not_hear_sends_nothing_once_a_lease_has_passed, setup_two, teardown)
+TEST_BETWEEN(an_engine_that_does_not_hear_sends_nothing_once_a_lease_has_passed, setup_two, stage_teardown)
 {
     stage_is_automatic = true;
     node_freeze_now(&nodes[1], 60000000);
@@ -174,7 +167,7 @@ TEST_BETWEEN(an_engine_that_does_not_hear_sends_nothing_once_a_lease_has_passed,
 }
 
 /* The engine leaves at any moment: between two looks at the engines that know the hold, or during one. */
-TEST_BETWEEN(a_client_that_waits_for_a_hold_is_answered_when_the_engine_leaves, setup_two, teardown)
+TEST_BETWEEN(a_client_that_waits_for_a_hold_is_answered_when_the_engine_leaves, setup_two, stage_teardown)
 {
     for (int64_t ms = 0; ms < 60; ms++) {
         node_freeze_now(&nodes[1], 5000000);
@@ -189,7 +182,7 @@ TEST_BETWEEN(a_client_that_waits_for_a_hold_is_answered_when_the_engine_leaves, 
     }
 }
 
-TEST_BETWEEN(a_call_that_waits_for_its_place_comes_back_when_it_is_held, NULL, teardown)
+TEST_BETWEEN(a_call_that_waits_for_its_place_comes_back_when_it_is_held, NULL, stage_teardown)
 {
     struct saga_id id;
 
@@ -382,8 +375,8 @@ TEST(a_hold_of_nothing_is_refused)
 static int setup_parking(void **state)
 {
     (void)state;
-    stage_begin(&(struct stage_plan){.definitions = document, .node_count = 2, .node = {.park_after_ms = 1000}});
-    stage_is_automatic = true;
+    stage_begin(&(struct stage_plan){
+        .definitions = document, .node_count = 2, .node = {.park_after_ms = 1000}, .is_automatic = true});
     return 0;
 }
 
@@ -397,7 +390,7 @@ static bool is_in_memory(struct saga_id id)
     return found;
 }
 
-TEST_BETWEEN(a_held_saga_leaves_memory_and_goes_on_at_the_release, setup_parking, teardown)
+TEST_BETWEEN(a_held_saga_leaves_memory_and_goes_on_at_the_release, setup_parking, stage_teardown)
 {
     uint64_t number = hold(0, "{'tool':'pay','note':'down'}");
     struct saga_id ids[10];
@@ -424,7 +417,7 @@ TEST_BETWEEN(a_held_saga_leaves_memory_and_goes_on_at_the_release, setup_parking
     }
 }
 
-TEST_BETWEEN(parked_sagas_are_let_go_at_the_pace_of_their_hold, setup_parking, teardown)
+TEST_BETWEEN(parked_sagas_are_let_go_at_the_pace_of_their_hold, setup_parking, stage_teardown)
 {
     uint64_t number = hold(0, "{'tool':'pay','note':'down','pace':5}");
 
@@ -439,7 +432,7 @@ TEST_BETWEEN(parked_sagas_are_let_go_at_the_pace_of_their_hold, setup_parking, t
     assert_int_equal(stage_calls("pay"), 40);
 }
 
-TEST_BETWEEN(a_parked_saga_goes_on_when_its_hold_ends_by_time_and_its_engine_is_dead, setup_parking, teardown)
+TEST_BETWEEN(a_parked_saga_goes_on_when_its_hold_ends_by_time_and_its_engine_is_dead, setup_parking, stage_teardown)
 {
     char until[INSTANT_TEXT_BYTES], body[128];
     struct saga_id id;
@@ -458,7 +451,7 @@ TEST_BETWEEN(a_parked_saga_goes_on_when_its_hold_ends_by_time_and_its_engine_is_
     assert_int_equal(stage_calls("pay"), 1);
 }
 
-TEST_BETWEEN(a_saga_that_two_holds_keep_goes_on_after_both, setup_parking, teardown)
+TEST_BETWEEN(a_saga_that_two_holds_keep_goes_on_after_both, setup_parking, stage_teardown)
 {
     uint64_t first = hold(0, "{'tool':'pay','note':'down'}"), second = hold(0, "{'saga':'pays','note':'too'}");
     struct saga_id id = stage_start(0, "pays", "{}");
@@ -474,7 +467,7 @@ TEST_BETWEEN(a_saga_that_two_holds_keep_goes_on_after_both, setup_parking, teard
 
 /* Whichever of two holds ends first: the call that it kept goes on, the other one waits, out of memory. */
 TEST_BETWEEN(a_saga_whose_calls_wait_for_two_holds_leaves_memory_and_each_goes_on_with_its_hold, setup_parking,
-             teardown)
+             stage_teardown)
 {
     static const char *const tools[] = {"pay", "ship"};
 
@@ -514,7 +507,7 @@ static const char *tools_and_a_saga(int count, struct buffer *out)
 }
 
 /* The row of a parked saga has a bound. A saga that waits for more holds stays in memory until there are fewer. */
-TEST_BETWEEN(a_saga_leaves_memory_under_as_many_holds_as_its_row_can_name, NULL, teardown)
+TEST_BETWEEN(a_saga_leaves_memory_under_as_many_holds_as_its_row_can_name, NULL, stage_teardown)
 {
     enum { COUNT = PARK_HOLDS_MAX + 1 };
     struct buffer text;
@@ -522,9 +515,10 @@ TEST_BETWEEN(a_saga_leaves_memory_under_as_many_holds_as_its_row_can_name, NULL,
     char body[64];
 
     buffer_init(&text, 65536);
-    stage_begin(&(struct stage_plan){
-        .definitions = tools_and_a_saga(COUNT, &text), .node_count = 2, .node = {.park_after_ms = 1000}});
-    stage_is_automatic = true;
+    stage_begin(&(struct stage_plan){.definitions = tools_and_a_saga(COUNT, &text),
+                                     .node_count = 2,
+                                     .node = {.park_after_ms = 1000},
+                                     .is_automatic = true});
     for (int i = COUNT - 1; i >= 0; i--) { /* the numbers do not rise with the steps */
         (void)snprintf(body, sizeof(body), "{'tool':'t%d','note':'down'}", i);
         numbers[i] = hold(0, body);
@@ -543,4 +537,4 @@ TEST_BETWEEN(a_saga_leaves_memory_under_as_many_holds_as_its_row_can_name, NULL,
     buffer_fini(&text);
 }
 
-TEST_PROGRAM_EACH(setup, teardown)
+TEST_PROGRAM_EACH(setup, stage_teardown)

@@ -3,8 +3,7 @@
 
 static void begin(void)
 {
-    stage_begin(&(struct stage_plan){.definitions = definitions});
-    stage_is_automatic = true;
+    stage_begin(&(struct stage_plan){.definitions = definitions, .is_automatic = true});
     stage_hold(STORE_GUARD_ASK);
 }
 

@@ -24,8 +24,7 @@ static void write_budgets(const char *budgets) /* writes text with ' for " */
 static void begin_with_budgets(const char *budgets)
 {
     write_budgets(budgets);
-    stage_begin(&(struct stage_plan){.definitions = definitions, .tweak = with_budgets});
-    stage_is_automatic = true;
+    stage_begin(&(struct stage_plan){.definitions = definitions, .tweak = with_budgets, .is_automatic = true});
 }
 
 static void begin_telling(const char *budgets)

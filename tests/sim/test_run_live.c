@@ -15,8 +15,7 @@ static const char definitions[] = "{'tools':[{'name':'t','builtin':{'tool':'t'},
 /* A turn that the database refuses as data is tried again, but not for ever. */
 TEST(a_turn_that_is_refused_again_and_again_waits_for_somebody)
 {
-    stage_begin(&(struct stage_plan){.definitions = definitions});
-    stage_is_automatic = true;
+    stage_begin(&(struct stage_plan){.definitions = definitions, .is_automatic = true});
     struct saga_id id;
 
     stage_is_automatic = false;
@@ -96,8 +95,7 @@ TEST(a_run_that_has_begun_elsewhere_is_the_one_that_is_called)
     struct append turn;
     struct saga_id id;
 
-    stage_begin(&(struct stage_plan){.definitions = definitions});
-    stage_is_automatic = true;
+    stage_begin(&(struct stage_plan){.definitions = definitions, .is_automatic = true});
     called =
         stage_ask(0, engine_call,
                   &(struct engine_request){

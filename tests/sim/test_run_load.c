@@ -19,8 +19,7 @@ static const char definitions[] =
 
 static void begin(void)
 {
-    stage_begin(&(struct stage_plan){.definitions = definitions});
-    stage_is_automatic = true;
+    stage_begin(&(struct stage_plan){.definitions = definitions, .is_automatic = true});
 }
 
 /* --- somebody who asks --- */

@@ -14,14 +14,6 @@ static const char document[] =
     "{'name':'holds','locks':[{'key':'till'}],'steps':[{'id':'go','signal':{'name':'paid'}}]}"
     "]}";
 
-static int setup(void **state)
-{
-    (void)state;
-    stage_begin(&(struct stage_plan){.definitions = document, .node = {.park_after_ms = 1000}});
-    stage_is_automatic = true;
-    return 0;
-}
-
 static struct engine *engine_now(void)
 {
     return nodes[0].engine;
@@ -119,4 +111,4 @@ TEST(a_saga_that_is_paused_while_it_asks_stands_in_line_all_the_same)
     }
 }
 
-TEST_PROGRAM_EACH(setup, stage_teardown)
+STAGE_PROGRAM(.definitions = document, .node = {.park_after_ms = 1000}, .is_automatic = true)

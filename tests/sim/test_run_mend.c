@@ -10,20 +10,6 @@
     "'retry':{'initial':'5s','max':'5s','max_attempts':9}}"
 #define DOCUMENT(tool) "{'tools':[" tool "],'sagas':[{'name':'pays','steps':[{'id':'a','call':'pay','with':{}}]}]}"
 
-static int setup(void **state)
-{
-    (void)state;
-    stage_begin(&(struct stage_plan){.node_count = 2, .definitions = DOCUMENT(PAY("broken"))});
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    stage_end();
-    return 0;
-}
-
 static struct reply *mend(uint32_t node, struct saga_id id, const char *tool, uint32_t version)
 {
     return stage_ask(node, engine_change,
@@ -112,4 +98,4 @@ TEST(what_cannot_be_is_refused)
     (void)stage_expect(mend(0, id, "pay", 1), ERR_ENDED);
 }
 
-TEST_PROGRAM_EACH(setup, teardown)
+STAGE_PROGRAM(.node_count = 2, .definitions = DOCUMENT(PAY("broken")))

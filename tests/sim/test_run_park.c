@@ -27,14 +27,6 @@ static const char document[] =
     "{'name':'acts','steps':[{'id':'a','call':'act','with':{}}]}"
     "]}";
 
-static int setup(void **state)
-{
-    (void)state;
-    stage_begin(&(struct stage_plan){.definitions = document, .node = {.park_after_ms = 1000}});
-    stage_is_automatic = true;
-    return 0;
-}
-
 static struct engine *engine_now(void)
 {
     return nodes[0].engine;
@@ -737,4 +729,4 @@ TEST(what_leaves_with_a_call_that_hangs_leaves_in_time)
     stage_until_saga(0, id, "completed");
 }
 
-TEST_PROGRAM_EACH(setup, stage_teardown)
+STAGE_PROGRAM(.definitions = document, .node = {.park_after_ms = 1000}, .is_automatic = true)

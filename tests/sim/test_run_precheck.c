@@ -53,14 +53,6 @@ static const char document[] = "{'tools':[" LOOKED(
                                                             "with':{}}]}"
                                                             "]}";
 
-static int setup(void **state)
-{
-    (void)state;
-    stage_begin(&(struct stage_plan){.definitions = document});
-    stage_is_automatic = true;
-    return 0;
-}
-
 static struct slice step_of(struct saga_id id)
 {
     return json_element(json_member(stage_saga(0, id), "steps"), 0);
@@ -269,4 +261,4 @@ TEST(a_denied_status_read_asks_a_person_and_leaves_the_breaker_to_the_next_try)
     assert_true(stage_calls("probe") > probes);
 }
 
-TEST_PROGRAM_EACH(setup, stage_teardown)
+STAGE_PROGRAM(.definitions = document, .is_automatic = true)

@@ -13,20 +13,6 @@ static const char document[] =
     "'sagas':[{'name':'pays','tags':{'team':'a'},'steps':[{'id':'a','call':'pay','with':{}}]},"
     "{'name':'books','steps':[{'id':'a','call':'book','with':{}},{'id':'b','signal':{'name':'go'}}]}]}";
 
-static int setup(void **state)
-{
-    (void)state;
-    stage_begin(&(struct stage_plan){.node_count = 2, .definitions = document});
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    stage_end();
-    return 0;
-}
-
 static struct saga_id start(const char *saga, const char *business_id)
 {
     struct reply *reply = stage_ask(0, engine_start_saga,
@@ -182,4 +168,4 @@ TEST(what_cannot_be_is_refused)
     stage_answer_all();
 }
 
-TEST_PROGRAM_EACH(setup, teardown)
+STAGE_PROGRAM(.node_count = 2, .definitions = document)

@@ -11,21 +11,6 @@ static const char definitions[] = "{'tools':[{'name':'t','builtin':{'tool':'t'},
                                   "'terminal':true,'timeout':'1h'}],"
                                   "'sagas':[{'name':'s','steps':[{'id':'a','call':'t','with':{}}]}]}";
 
-static int setup(void **state)
-{
-    (void)state;
-    stage_begin(&(struct stage_plan){.definitions = definitions, .node_count = 2});
-    stage_is_automatic = true;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    stage_end();
-    return 0;
-}
-
 static struct slice asked(enum series_by by, int64_t from_ms)
 {
     struct engine_request what = {.in.series = {.from_ms = from_ms, .by = by}};
@@ -233,4 +218,4 @@ TEST(an_engine_that_leaves_writes_what_it_has_counted)
     assert_true(sum(SERIES_BY_SAGA, from_ms, "started") > 0);
 }
 
-TEST_PROGRAM_EACH(setup, teardown)
+STAGE_PROGRAM(.definitions = definitions, .node_count = 2, .is_automatic = true)

@@ -27,8 +27,7 @@ static const char document[] =
 static int setup(void **state)
 {
     (void)state;
-    stage_begin(&(struct stage_plan){.definitions = document});
-    stage_is_automatic = true;
+    stage_begin(&(struct stage_plan){.definitions = document, .is_automatic = true});
     stage_says("lose", OUTCOME_UNKNOWN, "timeout", NULL);
     return 0;
 }
