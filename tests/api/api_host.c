@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "tests/api/token_file.h"
 #include "tests/lib/fake_engine.h"
 
 struct serving {
@@ -92,6 +93,8 @@ void api_host_serve(const struct api_options *options, int port_fd)
     exit(0);
 }
 
+static struct api_host running[8]; /* pid 0: a free place */
+
 struct api_host api_host_start(const struct api_options *options)
 {
     struct api_host host = {0};
@@ -115,8 +118,15 @@ struct api_host api_host_start(const struct api_options *options)
     if (read(ends[0], text, sizeof(text) - 1) > 0) {
         host.port = (uint16_t)strtoul(text, NULL, 10);
     }
+    CHECK(host.port != 0);
     host.told = ends[0];
-    return host;
+    for (size_t i = 0;; i++) {
+        CHECK(i < COUNT_OF(running));
+        if (running[i].pid == 0) {
+            running[i] = host;
+            return host;
+        }
+    }
 }
 
 void api_host_tell(const struct api_host *host, int signal_number)
@@ -134,15 +144,41 @@ static void fail_at_exit(void)
     _exit(1);
 }
 
-int api_host_stop(struct api_host *host)
+int api_host_await(struct api_host *host)
 {
     int status = 0;
 
-    (void)kill(host->pid, SIGTERM); /* waitpid reports a process that is already gone */
     CHECK(waitpid(host->pid, &status, 0) == host->pid);
     (void)close(host->told);
+    for (size_t i = 0; i < COUNT_OF(running); i++) {
+        if (running[i].pid == host->pid) {
+            running[i].pid = 0;
+        }
+    }
     if (status != 0) { /* the child crashed or leaked */
         CHECK(atexit(fail_at_exit) == 0);
     }
+    return status;
+}
+
+int api_host_stop(struct api_host *host)
+{
+    (void)kill(host->pid, SIGTERM); /* waitpid reports a process that is already gone */
+    return api_host_await(host);
+}
+
+int api_host_teardown(void **state)
+{
+    int status = 0;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(running); i++) {
+        struct api_host host = running[i];
+
+        if (host.pid != 0) {
+            status |= api_host_stop(&host); /* it leaves the array */
+        }
+    }
+    token_files_remove();
     return status;
 }

@@ -21,7 +21,10 @@ struct api_host {
 struct api_host api_host_start(const struct api_options *options); /* `options->listen` is 127.0.0.1:0 when NULL */
 /* Sends any signal but SIGTERM; returns when the child has obeyed. */
 void api_host_tell(const struct api_host *host, int signal_number);
-int api_host_stop(struct api_host *host); /* gives the exit status; 0 is good */
+int api_host_stop(struct api_host *host);  /* gives the exit status; 0 is good */
+int api_host_await(struct api_host *host); /* the same for a host that the test has told to stop */
+/* Stops the hosts that run, and removes the files of token_file_new(): TEST_PROGRAM(setup, api_host_teardown). */
+int api_host_teardown(void **state);
 /* Runs in this process; writes "PORT\n" to port_fd, and "!" after each signal. */
 _Noreturn void api_host_serve(const struct api_options *options, int port_fd);
 

@@ -47,9 +47,9 @@ void terminal_until(struct terminal *terminal, const char *says); /* reads until
 /* Reads until the program has ended; gives its exit code, or 128 after a signal. */
 int terminal_end(struct terminal *terminal);
 
-/* Fixtures of cmocka for a group: they start the service, put its address into the environment, and end it. */
+/* The fixture of cmocka for a group: it starts the service, and puts its address into the environment.
+ * api_host_teardown() ends the service. */
 int program_setup(void **state);
-int program_teardown(void **state);
 
 struct program_case {
     const char *arguments;

@@ -19,45 +19,26 @@ static struct api_host with_tokens; /* the host with a file of tokens */
 static char tokens_path[] = "/tmp/sagad-test-tokens-XXXXXX";
 static struct raw_answer answer;
 
-static void write_tokens(bool with_late)
-{
-    static const struct test_token tokens[] = {
-        {"a-reader", "default", "reader", NULL},
-        {"an-agent", "default", "agent", NULL},
-        {"an-operator", "default", "operator", NULL},
-        {"an-admin", "default", "admin", NULL},
-        {"other-admin", "other", "admin", NULL},
-        {"expired", "default", "admin", "2020-01-01T00:00:00Z"},
-        {"above-all", "*", "admin", NULL},
-        {"all-reader", "*", "reader", NULL},
-        {"late", "default", "admin", NULL},
-    };
-
-    token_file_write(tokens_path, tokens, COUNT_OF(tokens) - (with_late ? 0 : 1));
-}
+/* The last one comes late: the file is written without it, and with it. */
+static const struct test_token tokens[] = {
+    {"a-reader", "default", "reader", NULL},
+    {"an-agent", "default", "agent", NULL},
+    {"an-operator", "default", "operator", NULL},
+    {"an-admin", "default", "admin", NULL},
+    {"other-admin", "other", "admin", NULL},
+    {"expired", "default", "admin", "2020-01-01T00:00:00Z"},
+    {"above-all", "*", "admin", NULL},
+    {"all-reader", "*", "reader", NULL},
+    {"late", "default", "admin", NULL},
+};
 
 static int setup(void **state)
 {
-    int fd = mkstemp(tokens_path);
-
     (void)state;
-    if (fd < 0) {
-        return -1;
-    }
-    (void)close(fd);
-    write_tokens(false);
+    token_file_new(tokens_path, tokens, COUNT_OF(tokens) - 1);
     host = api_host_start(&(struct api_options){.heartbeat_ms = 300});
     with_tokens = api_host_start(&(struct api_options){.tokens_file = tokens_path});
-    return host.port && with_tokens.port ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    int a = api_host_stop(&host), b = api_host_stop(&with_tokens);
-
-    (void)state;
-    (void)unlink(tokens_path);
-    return a || b;
+    return 0;
 }
 
 static const struct raw_answer *ask(const char *method, const char *target, const char *body)
@@ -438,7 +419,7 @@ TEST(a_changed_tokens_file_is_read_again)
     int tries = 0;
 
     expect(ask_as("late", "GET", "/v1/stats", NULL), 401);
-    write_tokens(true);
+    token_file_write(tokens_path, tokens, COUNT_OF(tokens));
     do {
         (void)usleep(200000);
         ask_as("late", "GET", "/v1/stats", NULL);
@@ -463,7 +444,7 @@ TEST(a_revoked_token_ends_its_streams_and_its_waits)
     char id[37];
     int stream, wait;
 
-    write_tokens(true);
+    token_file_write(tokens_path, tokens, COUNT_OF(tokens));
     for (int tries = 0; tries < 50 && answer.status != 201; tries++) {
         ask_as("late", "POST", "/v1/sagas", "{\"saga\":\"slow\"}");
         (void)usleep(100000);
@@ -473,7 +454,7 @@ TEST(a_revoked_token_ends_its_streams_and_its_waits)
     stream = connect_as("late", "GET", text_of("/v1/sagas/%s/log?follow=true", id), "");
     assert_true(comes(stream, "saga.started", 5000));
     wait = connect_as("late", "GET", text_of("/v1/sagas/%s?wait=60s", id), "");
-    write_tokens(false);
+    token_file_write(tokens_path, tokens, COUNT_OF(tokens) - 1);
     expect(raw_read(wait, 20000, &answer), 401);
     expect_none(&answer, id);
     assert_true(comes(stream, "\r\n0\r\n\r\n", 20000)); /* the last chunk */
@@ -512,7 +493,7 @@ TEST(a_tokens_file_that_is_gone_has_no_tokens)
     until_reader_gets(200);
     assert_int_equal(unlink(tokens_path), 0);
     until_reader_gets(401);
-    write_tokens(false);
+    token_file_write(tokens_path, tokens, COUNT_OF(tokens) - 1);
     until_reader_gets(200);
 }
 
@@ -536,7 +517,7 @@ TEST(a_file_with_the_same_size_and_time_is_another_file)
     assert_int_equal(utimensat(AT_FDCWD, path, (struct timespec[]){st.st_atim, st.st_mtim}, 0), 0);
     assert_int_equal(rename(path, tokens_path), 0);
     until_reader_gets(401);
-    write_tokens(false);
+    token_file_write(tokens_path, tokens, COUNT_OF(tokens) - 1);
     until_reader_gets(200);
 }
 
@@ -550,8 +531,8 @@ TEST(a_tokens_file_that_others_may_write_is_not_read)
     /* The old tokens still hold. */
     expect(ask_as("above-all", "GET", "/metrics", NULL), 200, "sagad_tokens_age_seconds ");
     expect_none(&answer, "sagad_tokens_age_seconds 0\n");
-    write_tokens(false);
+    token_file_write(tokens_path, tokens, COUNT_OF(tokens) - 1);
     until_reader_gets(200);
 }
 
-TEST_PROGRAM(setup, teardown)
+TEST_PROGRAM(setup, api_host_teardown)

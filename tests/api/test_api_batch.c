@@ -23,14 +23,13 @@ static int setup(void **state)
     (void)state;
     arena_init(&arena, 65536);
     host = api_host_start(&(struct api_options){.heartbeat_ms = 300});
-    return host.port ? 0 : -1;
+    return 0;
 }
 
 static int teardown(void **state)
 {
-    (void)state;
     arena_fini(&arena);
-    return api_host_stop(&host);
+    return api_host_teardown(state);
 }
 
 static const struct raw_answer *ask(const char *target, const char *body)
@@ -341,12 +340,9 @@ TEST(a_batch_is_of_the_namespace_of_its_token)
                  {"other-agent", 200, 201},
                  {"a-reader", 403, 0},
                  {"nobody", 401, 0}};
-    char path[] = "/tmp/sagad-test-batch-XXXXXX";
-    int fd = mkstemp(path);
+    static char path[] = "/tmp/sagad-test-batch-XXXXXX";
 
-    assert_true(fd >= 0);
-    (void)close(fd);
-    token_file_write(path, tokens, COUNT_OF(tokens));
+    token_file_new(path, tokens, COUNT_OF(tokens));
     struct api_host guarded = api_host_start(&(struct api_options){.tokens_file = path});
 
     for (size_t i = 0; i < COUNT_OF(asked); i++) {
@@ -358,7 +354,6 @@ TEST(a_batch_is_of_the_namespace_of_its_token)
         }
     }
     assert_int_equal(api_host_stop(&guarded), 0);
-    (void)unlink(path);
 }
 
 TEST_PROGRAM(setup, teardown)

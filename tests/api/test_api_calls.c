@@ -26,15 +26,7 @@ static int setup(void **state)
     (void)state;
     host = api_host_start(&(struct api_options){0});
     narrow = api_host_start(&(struct api_options){.waiting_max = 2});
-    return host.port && narrow.port ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    int a = api_host_stop(&host), b = api_host_stop(&narrow);
-
-    (void)state;
-    return a || b;
+    return 0;
 }
 
 static const struct raw_answer *ask(const char *method, const char *target, const char *body)
@@ -444,16 +436,14 @@ TEST(only_so_many_may_wait_and_others_are_still_answered)
 TEST(waiting_clients_are_told_when_the_engine_stops)
 {
     struct api_host own = api_host_start(&(struct api_options){0});
-    int fd = begin(own.port, "/v1/operations?wait=5m", "{\"run\":\"s\",\"tool\":\"t.slow\"}"), status = 0;
+    int fd = begin(own.port, "/v1/operations?wait=5m", "{\"run\":\"s\",\"tool\":\"t.slow\"}");
 
     (void)usleep(200000);
     assert_int_equal(kill(own.pid, SIGTERM), 0);
     expect(raw_read(fd, 5000, &answer), 503, "urn:sagad:problem:stopping", "\"retryable\":true", "\"operation\":{");
     expect_head(&answer, "\r\nRetry-After: ");
     (void)close(fd);
-    assert_int_equal(waitpid(own.pid, &status, 0), own.pid);
-    (void)close(own.told);
-    assert_int_equal(status, 0);
+    assert_int_equal(api_host_await(&own), 0);
 }
 
 TEST(metrics_end_with_those_of_the_tools)
@@ -462,4 +452,4 @@ TEST(metrics_end_with_those_of_the_tools)
            "sagad_tool_operations_total{namespace=\"default\",tool=\"t.one\"}");
 }
 
-TEST_PROGRAM(setup, teardown)
+TEST_PROGRAM(setup, api_host_teardown)

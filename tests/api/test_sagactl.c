@@ -814,5 +814,5 @@ TEST(children_elements_and_waits_are_drawn_as_what_they_are)
 int main(int argc, char **argv)
 {
     program = argc > 1 ? argv[1] : "sagactl";
-    return tests_run(program_setup, program_teardown);
+    return tests_run(program_setup, api_host_teardown);
 }

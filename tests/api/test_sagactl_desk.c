@@ -396,5 +396,5 @@ TEST(the_token_of_the_environment_never_goes_to_a_context)
 int main(int argc, char **argv)
 {
     program = argc > 1 ? argv[1] : "sagactl";
-    return tests_run(program_setup, program_teardown);
+    return tests_run(program_setup, api_host_teardown);
 }

@@ -47,6 +47,9 @@ void token_file_write(const char *path, const struct test_token *tokens, size_t 
     CHECK(fclose(file) == 0);
 }
 
+static const char *made[4]; /* paths of token_file_new(), which the tests keep */
+static size_t made_count;
+
 void token_file_new(char *path, const struct test_token *tokens, size_t count)
 {
     int fd = mkstemp(path);
@@ -54,4 +57,13 @@ void token_file_new(char *path, const struct test_token *tokens, size_t count)
     CHECK(fd >= 0);
     CHECK(close(fd) == 0);
     token_file_write(path, tokens, count);
+    CHECK(made_count < COUNT_OF(made));
+    made[made_count++] = path;
+}
+
+void token_files_remove(void)
+{
+    while (made_count > 0) {
+        (void)unlink(made[--made_count]); /* a test may have removed it */
+    }
 }

@@ -38,5 +38,5 @@ TEST(the_driver_counts_what_it_drives)
 int main(int argc, char **argv)
 {
     program = argc > 1 ? argv[1] : "bench-load";
-    return tests_run(program_setup, program_teardown);
+    return tests_run(program_setup, api_host_teardown);
 }
