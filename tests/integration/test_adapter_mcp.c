@@ -8,104 +8,23 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "adapters/adapter.h"
 #include "adapters/mcp_message.h"
-#include "base/json.h"
-#include "io/http/client.h"
-#include "io/loop/loop.h"
-#include "tests/lib/stub_server.h"
-#include "tests/lib/test.h"
-#include "tests/lib/texts.h"
+#include "tests/integration/adapter_trial.h"
 
-#define KEY "0190f5e4-7f2c-8a51-9b7d-3f1c2a4b5d6e"
-#define CALLS_MAX 4
-
-struct trial {
-    struct adapter_host host;
-    struct arena arena;
-    struct call *calls[CALLS_MAX];
-    int call_count, settled_count;
-    struct timer cancel, after;
-};
-
-static struct trial *running; /* call->settled has no context */
-
-static void on_after(struct timer *timer)
+static struct call *mcp_call(const char *settings)
 {
-    loop_stop(container_of(timer, struct trial, after)->host.loop);
-}
+    struct call *call = trial_call("mcp", settings);
 
-/* The loop runs on for a moment, so that a second settling would be noticed. */
-static void on_settled(struct call *call)
-{
-    (void)call;
-    if (++running->settled_count >= running->call_count) {
-        timer_start(running->host.loop, &running->after, 20, on_after);
-    }
-}
-
-static void on_cancel(struct timer *timer)
-{
-    struct trial *t = container_of(timer, struct trial, cancel);
-
-    for (int i = 0; i < t->call_count; i++) {
-        if (t->calls[i]->settled) {
-            t->calls[i]->adapter->cancel(t->calls[i]);
-            t->calls[i]->adapter->cancel(t->calls[i]);
-        }
-    }
-}
-
-static void trial_init(struct trial *t)
-{
-    memset(t, 0, sizeof(*t));
-    arena_init(&t->arena, 4096);
-    t->host.loop = loop_new();
-    t->host.http = http_client_new(t->host.loop, 8, 8);
-    t->host.response_bytes_max = 10000;
-    running = t;
-}
-
-static void trial_fini(struct trial *t)
-{
-    adapter_host_close(&t->host);
-    http_client_free(t->host.http);
-    loop_free(t->host.loop);
-    arena_fini(&t->arena);
-}
-
-static struct call *trial_call(struct trial *t, const char *settings)
-{
-    struct call *call = arena_alloc(&t->arena, adapter_find(SLICE("mcp"))->call_size);
-
-    t->settled_count = 0;
-    t->calls[t->call_count++] = call;
-    call->adapter = adapter_find(SLICE("mcp"));
-    call->host = &t->host;
-    call->arena = &t->arena;
-    call->settings = arena_slice(&t->arena, slice_of(settings));
     call->args = SLICE("{\n \"amount\":5}");
-    call->key = SLICE(KEY);
-    call->send_key = true;
-    call->timeout_ms = 5000;
-    call->attempt = 1;
-    call->settled = on_settled;
     return call;
 }
 
-static void trial_run(struct trial *t, int64_t cancel_after_ms)
+/* Settings of the tool "charge" of a server on this port. */
+static const char *charge_at(int port)
 {
-    if (cancel_after_ms > 0) {
-        timer_start(t->host.loop, &t->cancel, cancel_after_ms, on_cancel);
-    }
-    for (int i = 0; i < t->call_count; i++) {
-        t->calls[i]->adapter->begin(t->calls[i]);
-    }
-    assert_int_equal(t->settled_count, 0);
-    loop_run(t->host.loop);
-    timer_stop(t->host.loop, &t->cancel);
-    assert_int_equal(t->settled_count, t->call_count);
-    t->call_count = 0;
+    return arena_text(
+        &trial.arena,
+        arena_printf(&trial.arena, "{\"server\":{\"url\":\"http://127.0.0.1:%d/\"},\"tool\":\"charge\"}", port));
 }
 
 static void expect(const struct call *call, const char *what, enum outcome_kind kind, bool unsent, const char *error,
@@ -248,33 +167,28 @@ TEST(an_answer_over_http_means_what_it_says_and_no_more)
 {
     for (size_t i = 0; i < COUNT_OF(http_rows); i++) {
         const struct http_row *row = &http_rows[i];
-        struct trial t;
-        struct stub_server *stub;
         struct call *call;
         char what[200];
 
-        trial_init(&t);
+        trial_again();
         struct stub_act acts[] = {
-            {http(&t.arena, "200 OK", "", EVENTS, "id: 0\ndata: \n\ndata: " GREETING "\n\n"), STUB_KEEP},
-            {http(&t.arena, "202 Accepted", "", JSON, ""), STUB_KEEP},
-            {row->status ? http(&t.arena, row->status, "", row->type, row->body) : row->body, row->then},
+            {http(&trial.arena, "200 OK", "", EVENTS, "id: 0\ndata: \n\ndata: " GREETING "\n\n"), STUB_KEEP},
+            {http(&trial.arena, "202 Accepted", "", JSON, ""), STUB_KEEP},
+            {row->status ? http(&trial.arena, row->status, "", row->type, row->body) : row->body, row->then},
         };
 
-        stub = stub_server_new(acts, COUNT_OF(acts));
-        call = trial_call(
-            &t,
-            arena_text(&t.arena,
-                       arena_printf(&t.arena, "{\"server\":{\"url\":\"http://127.0.0.1:%d/mcp\"},\"tool\":\"charge\"}",
-                                    stub_server_port(stub))));
+        trial_serve(acts, COUNT_OF(acts));
+        call = mcp_call(arena_text(
+            &trial.arena,
+            arena_printf(&trial.arena, "{\"server\":{\"url\":\"http://127.0.0.1:%d/mcp\"},\"tool\":\"charge\"}",
+                         stub_server_port(trial.stub))));
         call->harmless = row->harmless;
         call->timeout_ms = row->timeout_ms ? row->timeout_ms : 5000;
         snprintf(what, sizeof(what), "row %zu: %.100s", i, row->body ? row->body : "(nothing)");
-        trial_run(&t, row->cancel_ms);
+        trial_run(row->cancel_ms);
         expect(call, what, row->kind, false, row->error,
                row->result && !strcmp(row->result, "null") ? NULL : row->result);
-        assert_int_equal(stub_server_requests(stub), 3);
-        trial_fini(&t);
-        stub_server_free(stub);
+        assert_int_equal(stub_server_requests(trial.stub), 3);
     }
 }
 
@@ -300,46 +214,34 @@ TEST(a_call_that_has_not_left_may_be_tried_again)
     };
 
     for (size_t i = 0; i < COUNT_OF(table); i++) {
-        struct trial t;
-        struct stub_server *stub;
         struct call *a, *b;
         const char *settings;
 
-        trial_init(&t);
-        struct stub_act act = {table[i].status ? http(&t.arena, table[i].status, table[i].more, JSON, table[i].body)
+        trial_again();
+        struct stub_act act = {table[i].status ? http(&trial.arena, table[i].status, table[i].more, JSON, table[i].body)
                                                : table[i].body,
                                table[i].then};
 
-        stub = stub_server_new(&act, 1);
-        settings = arena_text(
-            &t.arena, arena_printf(&t.arena, "{\"server\":{\"url\":\"http://127.0.0.1:%d/\"},\"tool\":\"charge\"}",
-                                   stub_server_port(stub)));
-        a = trial_call(&t, settings);
-        b = trial_call(&t, settings); /* waits for the handshake of the first call */
+        trial_serve(&act, 1);
+        settings = charge_at(stub_server_port(trial.stub));
+        a = mcp_call(settings);
+        b = mcp_call(settings); /* waits for the handshake of the first call */
         a->timeout_ms = b->timeout_ms = table[i].then == STUB_HANG ? 300 : 20000;
-        trial_run(&t, 0);
+        trial_run(0);
         expect(a, table[i].error, OUTCOME_RETRY, true, table[i].error, NULL);
         expect(b, table[i].error, OUTCOME_RETRY, true, table[i].error, NULL);
         /* When the time of the first call was over, the second may have tried. */
-        assert_true(stub_server_requests(stub) <= 2);
-        trial_fini(&t);
-        stub_server_free(stub);
+        assert_true(stub_server_requests(trial.stub) <= 2);
     }
 }
 
 TEST(nobody_listening_is_unsent)
 {
-    struct trial t;
     struct call *call;
 
-    trial_init(&t);
-    call = trial_call(
-        &t, arena_text(&t.arena,
-                       arena_printf(&t.arena, "{\"server\":{\"url\":\"http://127.0.0.1:%d/\"},\"tool\":\"charge\"}",
-                                    stub_port_refused())));
-    trial_run(&t, 0);
+    call = mcp_call(charge_at(stub_port_refused()));
+    trial_run(0);
     expect(call, "refused", OUTCOME_RETRY, true, "refused", NULL);
-    trial_fini(&t);
 }
 
 TEST(a_session_is_shared_and_opened_again_when_the_server_forgot_it)
@@ -353,165 +255,140 @@ TEST(a_session_is_shared_and_opened_again_when_the_server_forgot_it)
     };
 
     for (size_t i = 0; i < COUNT_OF(forgotten); i++) {
-        struct trial t;
-        struct stub_server *stub;
         const char *settings;
         struct call *call;
         char last[65536];
 
-        trial_init(&t);
+        trial_again();
         struct stub_act acts[] = {
-            {http(&t.arena, "200 OK", SESSION, JSON, GREETING), STUB_KEEP},
-            {http(&t.arena, "202 Accepted", "", JSON, ""), STUB_KEEP},
-            {http(&t.arena, "200 OK", "", JSON, ANSWER("")), STUB_KEEP},
-            {http(&t.arena, "200 OK", "", JSON, "{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{}}"), STUB_KEEP},
-            {http(&t.arena, forgotten[i][0], "", JSON, forgotten[i][1]), STUB_KEEP},
-            {http(&t.arena, "200 OK", "Mcp-Session-Id: s-2\r\n", JSON,
+            {http(&trial.arena, "200 OK", SESSION, JSON, GREETING), STUB_KEEP},
+            {http(&trial.arena, "202 Accepted", "", JSON, ""), STUB_KEEP},
+            {http(&trial.arena, "200 OK", "", JSON, ANSWER("")), STUB_KEEP},
+            {http(&trial.arena, "200 OK", "", JSON, "{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{}}"), STUB_KEEP},
+            {http(&trial.arena, forgotten[i][0], "", JSON, forgotten[i][1]), STUB_KEEP},
+            {http(&trial.arena, "200 OK", "Mcp-Session-Id: s-2\r\n", JSON,
                   "{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{\"protocolVersion\":\"2025-11-25\"}}"),
              STUB_KEEP},
-            {http(&t.arena, "202 Accepted", "", JSON, ""), STUB_KEEP},
-            {http(&t.arena, "200 OK", "", JSON, "{\"jsonrpc\":\"2.0\",\"id\":6,\"result\":{}}"), STUB_KEEP},
+            {http(&trial.arena, "202 Accepted", "", JSON, ""), STUB_KEEP},
+            {http(&trial.arena, "200 OK", "", JSON, "{\"jsonrpc\":\"2.0\",\"id\":6,\"result\":{}}"), STUB_KEEP},
         };
 
-        stub = stub_server_new(acts, COUNT_OF(acts));
-        settings = arena_text(&t.arena,
-                              arena_printf(&t.arena,
+        trial_serve(acts, COUNT_OF(acts));
+        settings = arena_text(&trial.arena,
+                              arena_printf(&trial.arena,
                                            "{\"server\":{\"url\":\"http://127.0.0.1:%d/"
                                            "\",\"bearer\":\"hush\",\"headers\":{\"X-A\":\"b\"}},\"tool\":\"charge\"}",
-                                           stub_server_port(stub)));
-        call = trial_call(&t, settings);
-        trial_run(&t, 0);
+                                           stub_server_port(trial.stub)));
+        call = mcp_call(settings);
+        trial_run(0);
         expect(call, "first", OUTCOME_COMPLETED, false, NULL, NULL);
-        stub_server_last(stub, last, sizeof(last));
+        stub_server_last(trial.stub, last, sizeof(last));
         assert_non_null(strstr(last, "\r\nMcp-Session-Id: s-1\r\n"));
         assert_non_null(strstr(last, "\r\nMCP-Protocol-Version: 2025-06-18\r\n"));
         assert_non_null(strstr(last, "\r\nAuthorization: Bearer hush\r\n"));
         assert_non_null(strstr(last, "\r\nX-A: b\r\n"));
         assert_non_null(strstr(last, "\"_meta\":{\"sagad/idempotency-key\":\"" KEY "\"}"));
         assert_non_null(strstr(last, "\"arguments\":{  \"amount\":5}"));
-        call = trial_call(&t, settings);
+        call = mcp_call(settings);
         call->key_place = KEY_PLACE_META;
         call->key_name = SLICE("shop.example/key");
-        trial_run(&t, 0);
+        trial_run(0);
         expect(call, "second", OUTCOME_COMPLETED, false, NULL, NULL);
-        stub_server_last(stub, last, sizeof(last));
+        stub_server_last(trial.stub, last, sizeof(last));
         assert_non_null(strstr(last, "\"_meta\":{\"shop.example/key\":\"" KEY "\"}"));
-        assert_int_equal(stub_server_requests(stub), 4);
-        call = trial_call(&t, settings);
+        assert_int_equal(stub_server_requests(trial.stub), 4);
+        call = mcp_call(settings);
         call->send_key = false;
-        trial_run(&t, 0);
+        trial_run(0);
         expect(call, "forgotten", OUTCOME_COMPLETED, false, NULL, NULL);
-        stub_server_last(stub, last, sizeof(last));
+        stub_server_last(trial.stub, last, sizeof(last));
         assert_non_null(strstr(last, "\r\nMcp-Session-Id: s-2\r\n"));
         assert_null(strstr(last, "_meta"));
-        assert_int_equal(stub_server_requests(stub), 8);
-        trial_fini(&t);
-        stub_server_free(stub);
+        assert_int_equal(stub_server_requests(trial.stub), 8);
     }
 }
 
 TEST(a_server_that_forgets_every_session_is_not_asked_for_ever)
 {
-    struct trial t;
-    struct stub_server *stub;
     struct call *call;
 
-    trial_init(&t);
     struct stub_act acts[] = {
-        {http(&t.arena, "200 OK", SESSION, JSON, GREETING), STUB_KEEP},
-        {http(&t.arena, "202 Accepted", "", JSON, ""), STUB_KEEP},
-        {http(&t.arena, "404 Not Found", "", JSON, ""), STUB_KEEP},
-        {http(&t.arena, "200 OK", SESSION, JSON,
+        {http(&trial.arena, "200 OK", SESSION, JSON, GREETING), STUB_KEEP},
+        {http(&trial.arena, "202 Accepted", "", JSON, ""), STUB_KEEP},
+        {http(&trial.arena, "404 Not Found", "", JSON, ""), STUB_KEEP},
+        {http(&trial.arena, "200 OK", SESSION, JSON,
               "{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"protocolVersion\":\"2025-11-25\"}}"),
          STUB_KEEP},
-        {http(&t.arena, "202 Accepted", "", JSON, ""), STUB_KEEP},
-        {http(&t.arena, "404 Not Found", "", JSON, ""), STUB_KEEP},
+        {http(&trial.arena, "202 Accepted", "", JSON, ""), STUB_KEEP},
+        {http(&trial.arena, "404 Not Found", "", JSON, ""), STUB_KEEP},
     };
 
-    stub = stub_server_new(acts, COUNT_OF(acts));
-    call = trial_call(
-        &t, arena_text(&t.arena,
-                       arena_printf(&t.arena, "{\"server\":{\"url\":\"http://127.0.0.1:%d/\"},\"tool\":\"charge\"}",
-                                    stub_server_port(stub))));
-    trial_run(&t, 0);
+    trial_serve(acts, COUNT_OF(acts));
+    call = mcp_call(charge_at(stub_server_port(trial.stub)));
+    trial_run(0);
     expect(call, "404 twice", OUTCOME_FAILED, false, "http-404", NULL);
-    assert_int_equal(stub_server_requests(stub), 6);
-    trial_fini(&t);
-    stub_server_free(stub);
+    assert_int_equal(stub_server_requests(trial.stub), 6);
 }
 
 TEST(a_server_without_a_handshake_is_spoken_to_without)
 {
-    struct trial t;
-    struct stub_server *stub;
     struct call *call;
     const char *settings;
     char last[65536];
 
-    trial_init(&t);
     struct stub_act acts[] = {
-        {http(&t.arena, "400 Bad Request", "", JSON,
+        {http(&trial.arena, "400 Bad Request", "", JSON,
               "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32022,\"message\":\"x\"}}"),
          STUB_KEEP},
-        {http(&t.arena, "200 OK", "", JSON, ANSWER(TEXT("hi") ",\"resultType\":\"complete\"")), STUB_KEEP},
-        {http(&t.arena, "404 Not Found", "", JSON,
+        {http(&trial.arena, "200 OK", "", JSON, ANSWER(TEXT("hi") ",\"resultType\":\"complete\"")), STUB_KEEP},
+        {http(&trial.arena, "404 Not Found", "", JSON,
               "{\"jsonrpc\":\"2.0\",\"id\":3,\"error\":{\"code\":-32601,\"message\":\"x\"}}"),
          STUB_KEEP},
     };
 
-    stub = stub_server_new(acts, COUNT_OF(acts));
-    settings = arena_text(&t.arena,
-                          arena_printf(&t.arena, "{\"server\":{\"url\":\"http://127.0.0.1:%d/\"},\"tool\":\"charge\"}",
-                                       stub_server_port(stub)));
-    call = trial_call(&t, settings);
-    trial_run(&t, 0);
+    trial_serve(acts, COUNT_OF(acts));
+    settings = charge_at(stub_server_port(trial.stub));
+    call = mcp_call(settings);
+    trial_run(0);
     expect(call, "modern", OUTCOME_COMPLETED, false, NULL, NULL);
-    stub_server_last(stub, last, sizeof(last));
+    stub_server_last(trial.stub, last, sizeof(last));
     assert_has(last, "\r\nMCP-Protocol-Version: 2026-07-28\r\n", "\r\nMcp-Method: tools/call\r\n",
                "\r\nMcp-Name: charge\r\n", "\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\"",
                "\"sagad/idempotency-key\":\"" KEY "\"");
-    call = trial_call(&t, settings);
-    trial_run(&t, 0);
+    call = mcp_call(settings);
+    trial_run(0);
     expect(call, "unknown method", OUTCOME_FAILED, false, "mcp-32601", NULL);
-    assert_int_equal(stub_server_requests(stub), 3);
-    trial_fini(&t);
-    stub_server_free(stub);
+    assert_int_equal(stub_server_requests(trial.stub), 3);
 }
 
 TEST(the_response_holds_what_conditions_ask_for)
 {
-    struct trial t;
-    struct stub_server *stub;
     struct call *call;
 
-    trial_init(&t);
     struct stub_act acts[] = {
-        {http(&t.arena, "200 OK", "", JSON, GREETING), STUB_KEEP},
-        {http(&t.arena, "202 Accepted", "", JSON, ""), STUB_KEEP},
-        {http(&t.arena, "200 OK", "", JSON, ANSWER(TEXT("hi") ",\"isError\":true")), STUB_KEEP},
-        {http(&t.arena, "200 OK", "", JSON,
+        {http(&trial.arena, "200 OK", "", JSON, GREETING), STUB_KEEP},
+        {http(&trial.arena, "202 Accepted", "", JSON, ""), STUB_KEEP},
+        {http(&trial.arena, "200 OK", "", JSON, ANSWER(TEXT("hi") ",\"isError\":true")), STUB_KEEP},
+        {http(&trial.arena, "200 OK", "", JSON,
               "{\"jsonrpc\":\"2.0\",\"id\":3,\"error\":{\"code\":-32603,\"message\":\"no\"}}"),
          STUB_KEEP},
     };
 
-    stub = stub_server_new(acts, COUNT_OF(acts));
+    trial_serve(acts, COUNT_OF(acts));
     for (int i = 0; i < 2; i++) {
-        call = trial_call(
-            &t, arena_text(
-                    &t.arena,
-                    arena_printf(&t.arena,
-                                 "{\"server\":{\"url\":\"http://127.0.0.1:%d/\"},\"tool\":\"charge\",\"arguments\":{}}",
-                                 stub_server_port(stub))));
-        trial_run(&t, 0);
-        assert_string_equal(arena_text(&t.arena, call->response),
+        call = mcp_call(arena_text(
+            &trial.arena,
+            arena_printf(&trial.arena,
+                         "{\"server\":{\"url\":\"http://127.0.0.1:%d/\"},\"tool\":\"charge\",\"arguments\":{}}",
+                         stub_server_port(trial.stub))));
+        trial_run(0);
+        assert_string_equal(arena_text(&trial.arena, call->response),
                             i ? "{\"result\":null,\"structuredContent\":null,\"content\":null,\"isError\":false,"
                                 "\"error\":{\"code\":-32603,\"message\":\"no\"},\"status\":200}"
                               : "{\"result\":{" TEXT(
                                     "hi") ",\"isError\":true},\"structuredContent\":null,\"content\":[{\"type\":"
                                           "\"text\",\"text\":\"hi\"}],\"isError\":true,\"error\":null,\"status\":200}");
     }
-    trial_fini(&t);
-    stub_server_free(stub);
 }
 
 TEST(a_malformed_call_never_leaves)
@@ -531,14 +408,12 @@ TEST(a_malformed_call_never_leaves)
     };
 
     for (size_t i = 0; i < COUNT_OF(settings); i++) {
-        struct trial t;
         struct call *call;
 
-        trial_init(&t);
-        call = trial_call(&t, settings[i]);
-        trial_run(&t, 0);
+        trial_again();
+        call = mcp_call(settings[i]);
+        trial_run(0);
         expect(call, settings[i], OUTCOME_FAILED, true, "bad-settings", NULL);
-        trial_fini(&t);
     }
 }
 
@@ -546,7 +421,7 @@ TEST(a_malformed_call_never_leaves)
 
 #define HELLO "read line; echo '" GREETING "'; read line; "
 
-static const char *script_settings(struct trial *t, const char *script)
+static const char *script_settings(const char *script)
 {
     struct buffer text;
     const char *settings;
@@ -555,7 +430,7 @@ static const char *script_settings(struct trial *t, const char *script)
     buffer_put_text(&text, "{\"server\":{\"argv\":[\"sh\",\"-c\",");
     json_put_string(&text, slice_of(script));
     buffer_put_text(&text, "],\"env\":{\"A\":\"b\"}},\"tool\":\"charge\"}");
-    settings = arena_text(&t->arena, buffer_slice(&text));
+    settings = arena_text(&trial.arena, buffer_slice(&text));
     buffer_fini(&text);
     return settings;
 }
@@ -605,28 +480,23 @@ TEST(an_answer_over_standard_output_means_what_it_says_and_no_more)
     };
 
     for (size_t i = 0; i < COUNT_OF(table); i++) {
-        struct trial t;
         struct call *call;
 
-        trial_init(&t);
-        call = trial_call(&t, script_settings(&t, table[i].script));
+        trial_again();
+        call = mcp_call(script_settings(table[i].script));
         call->timeout_ms = table[i].timeout_ms ? table[i].timeout_ms : 5000;
-        trial_run(&t, table[i].cancel_ms);
+        trial_run(table[i].cancel_ms);
         expect(call, table[i].script, table[i].kind, table[i].unsent, table[i].error, NULL);
-        trial_fini(&t);
     }
 }
 
 TEST(a_program_that_is_not_there_is_unsent)
 {
-    struct trial t;
     struct call *call;
 
-    trial_init(&t);
-    call = trial_call(&t, "{\"server\":{\"argv\":[\"/no/such/program\"]},\"tool\":\"a\"}");
-    trial_run(&t, 0);
+    call = mcp_call("{\"server\":{\"argv\":[\"/no/such/program\"]},\"tool\":\"a\"}");
+    trial_run(0);
     expect(call, "not there", OUTCOME_RETRY, true, "not-started", NULL);
-    trial_fini(&t);
 }
 
 static bool no_more(const struct call *call)
@@ -638,49 +508,38 @@ static bool no_more(const struct call *call)
 /* By the time the server is ready, another engine may have made the call. */
 TEST(a_call_that_may_not_leave_any_more_is_unsent)
 {
-    struct trial t;
     struct call *call;
 
-    trial_init(&t);
-    call = trial_call(&t,
-                      script_settings(&t, HELLO "read a; echo '{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}'; read b"));
+    call = mcp_call(script_settings(HELLO "read a; echo '{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}'; read b"));
     call->may_leave = no_more;
-    trial_run(&t, 0);
+    trial_run(0);
     expect(call, "a process", OUTCOME_RETRY, true, "withheld", NULL);
-    trial_fini(&t);
+    trial_again();
 
     struct stub_act act = {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", STUB_CLOSE};
-    struct stub_server *stub = stub_server_new(&act, 1);
 
-    trial_init(&t);
-    call = trial_call(
-        &t, arena_text(&t.arena,
-                       arena_printf(&t.arena, "{\"server\":{\"url\":\"http://127.0.0.1:%d/\"},\"tool\":\"charge\"}",
-                                    stub_server_port(stub))));
+    trial_serve(&act, 1);
+    call = mcp_call(charge_at(stub_server_port(trial.stub)));
     call->may_leave = no_more;
-    trial_run(&t, 0);
+    trial_run(0);
     expect(call, "HTTP", OUTCOME_RETRY, true, "withheld", NULL);
-    assert_int_equal(stub_server_requests(stub), 0);
-    trial_fini(&t);
-    stub_server_free(stub);
+    assert_int_equal(stub_server_requests(trial.stub), 0);
 }
 
 TEST(calls_share_one_process_and_are_told_apart_by_id)
 {
-    struct trial t;
     struct call *calls[3];
     const char *settings;
 
-    trial_init(&t);
     /* The answers come in another order; each has the number of the process as its result. */
     settings = script_settings(
-        &t, HELLO "read a; read b; read c; for i in 4 2 3; do echo "
-                  "'{\"jsonrpc\":\"2.0\",\"id\":'$i',\"result\":{\"structuredContent\":['$i','$$']}}'; done; "
-                  "read d; echo '{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{\"structuredContent\":[5,'$$']}}'; read e");
+        HELLO "read a; read b; read c; for i in 4 2 3; do echo "
+              "'{\"jsonrpc\":\"2.0\",\"id\":'$i',\"result\":{\"structuredContent\":['$i','$$']}}'; done; "
+              "read d; echo '{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{\"structuredContent\":[5,'$$']}}'; read e");
     for (int i = 0; i < 3; i++) {
-        calls[i] = trial_call(&t, settings);
+        calls[i] = mcp_call(settings);
     }
-    trial_run(&t, 0);
+    trial_run(0);
     for (int i = 0; i < 3; i++) {
         int64_t id, pid;
 
@@ -688,23 +547,20 @@ TEST(calls_share_one_process_and_are_told_apart_by_id)
         assert_true(json_i64(json_element(calls[i]->outcome.result, 0), &id) && id == i + 2);
         assert_true(json_i64(json_element(calls[i]->outcome.result, 1), &pid) && pid > 1);
     }
-    calls[1] = trial_call(&t, settings);
-    trial_run(&t, 0);
+    calls[1] = mcp_call(settings);
+    trial_run(0);
     expect(calls[1], "a fourth", OUTCOME_COMPLETED, false, NULL, NULL);
     assert_true(slice_equal(json_element(calls[0]->outcome.result, 1), json_element(calls[1]->outcome.result, 1)));
-    trial_fini(&t);
 }
 
 TEST(a_server_that_died_is_started_again_and_its_calls_are_unknown)
 {
-    struct trial t;
     struct call *a, *b;
     const char *settings;
     char directory[] = "/tmp/sagad-mcp-XXXXXX";
     char script[1000];
 
     assert_non_null(mkdtemp(directory));
-    trial_init(&t);
     snprintf(
         script, sizeof(script),
         "read line; id=${line#*\\\"id\\\":}; id=${id%%%%,*}; echo "
@@ -712,23 +568,22 @@ TEST(a_server_that_died_is_started_again_and_its_calls_are_unknown)
         "if mkdir %s/once; then read line; exit 1; fi; id=${line#*\\\"id\\\":}; echo "
         "'{\"jsonrpc\":\"2.0\",\"id\":'${id%%%%,*}',\"result\":{}}'; read line",
         directory);
-    settings = script_settings(&t, script);
-    a = trial_call(&t, settings);
-    b = trial_call(&t, settings);
-    trial_run(&t, 0);
+    settings = script_settings(script);
+    a = mcp_call(settings);
+    b = mcp_call(settings);
+    trial_run(0);
     expect(a, "under way", OUTCOME_UNKNOWN, false, "server-ended", NULL);
     expect(b, "under way too", OUTCOME_UNKNOWN, false, "server-ended", NULL);
-    a = trial_call(&t, settings);
-    trial_run(&t, 0);
+    a = mcp_call(settings);
+    trial_run(0);
     expect(a, "started again", OUTCOME_COMPLETED, false, NULL, NULL);
-    trial_fini(&t);
+    (void)trial_close(NULL);
     snprintf(script, sizeof(script), "%s/once", directory);
     assert_int_equal(rmdir(script), 0);
     assert_int_equal(rmdir(directory), 0);
 }
 
 struct watch {
-    struct trial *trial;
     struct timer timer;
     pid_t pid;
     int looks;
@@ -739,53 +594,45 @@ static void on_watch(struct timer *timer)
     struct watch *watch = container_of(timer, struct watch, timer);
 
     if (kill(watch->pid, 0) == 0 && ++watch->looks < 1000) {
-        timer_start(watch->trial->host.loop, timer, 10, on_watch);
+        timer_start(trial.host.loop, timer, 10, on_watch);
     } else {
-        loop_stop(watch->trial->host.loop);
+        loop_stop(trial.host.loop);
     }
 }
 
 TEST(a_server_that_writes_without_an_end_is_ended_while_nobody_calls_it)
 {
-    struct trial t;
     struct call *call;
-    struct watch watch = {.trial = &t};
+    struct watch watch = {0};
     int64_t pid;
 
-    trial_init(&t);
-    call = trial_call(
-        &t,
-        script_settings(
-            &t, HELLO
-            "read line; echo '{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"structuredContent\":['$$']}}'; exec yes ''"));
-    trial_run(&t, 0);
+    call = mcp_call(script_settings(
+        HELLO
+        "read line; echo '{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"structuredContent\":['$$']}}'; exec yes ''"));
+    trial_run(0);
     expect(call, "before the flood", OUTCOME_COMPLETED, false, NULL, NULL);
     assert_true(json_i64(json_element(call->outcome.result, 0), &pid) && pid > 1);
     watch.pid = (pid_t)pid;
-    timer_start(t.host.loop, &watch.timer, 10, on_watch);
-    loop_run(t.host.loop);
+    timer_start(trial.host.loop, &watch.timer, 10, on_watch);
+    loop_run(trial.host.loop);
     assert_true(watch.looks < 1000);
-    trial_fini(&t);
 }
 
 TEST(no_process_outlives_the_engine)
 {
-    struct trial t;
     struct call *call;
     int64_t shell, sleeper;
     int tries = 0;
 
-    trial_init(&t);
-    call = trial_call(
-        &t,
-        script_settings(&t, "trap '' TERM; " HELLO "sleep 600 & read line; echo "
-                            "'{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"structuredContent\":['$$','$!']}}'; wait"));
-    trial_run(&t, 0);
+    call = mcp_call(
+        script_settings("trap '' TERM; " HELLO "sleep 600 & read line; echo "
+                        "'{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"structuredContent\":['$$','$!']}}'; wait"));
+    trial_run(0);
     expect(call, "with a child of its own", OUTCOME_COMPLETED, false, NULL, NULL);
     assert_true(json_i64(json_element(call->outcome.result, 0), &shell) &&
                 json_i64(json_element(call->outcome.result, 1), &sleeper));
     assert_int_equal(kill((pid_t)sleeper, 0), 0);
-    trial_fini(&t);
+    (void)trial_close(NULL);
     while (kill(-(pid_t)shell, 0) == 0 && tries++ < 100) { /* the shell itself stays as a zombie of this process */
         FILE *stat;
         char path[64], word[64] = "";
@@ -806,25 +653,7 @@ TEST(no_process_outlives_the_engine)
 
 /* --- the event stream ------------------------------------------------------------------------------------------ */
 
-static int arena_up(void **state)
-{
-    static struct trial t;
-
-    (void)state;
-    memset(&t, 0, sizeof(t));
-    arena_init(&t.arena, 4096);
-    running = &t;
-    return 0;
-}
-
-static int arena_down(void **state)
-{
-    (void)state;
-    arena_fini(&running->arena);
-    return 0;
-}
-
-TEST_BETWEEN(an_event_is_the_same_however_the_stream_is_cut, arena_up, arena_down)
+TEST(an_event_is_the_same_however_the_stream_is_cut)
 {
     static const char stream[] =
         "\xef\xbb\xbfid: 1\ndata: \n\n: c\r\ndata: a\r\ndata:b\r\n\r\ndata: c\r\revent: x\ndata\n\ndata: d\n\n";
@@ -840,7 +669,7 @@ TEST_BETWEEN(an_event_is_the_same_however_the_stream_is_cut, arena_up, arena_dow
 
             while (mcp_sse_next(&sse, &rest, &data)) {
                 strncat(found, "<", 2);
-                strncat(found, arena_text(&running->arena, slice_trim(data)), 20);
+                strncat(found, arena_text(&trial.arena, slice_trim(data)), 20);
                 strncat(found, ">", 2);
             }
         }
@@ -849,4 +678,4 @@ TEST_BETWEEN(an_event_is_the_same_however_the_stream_is_cut, arena_up, arena_dow
     }
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_EACH(trial_open, trial_close)

@@ -7,102 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "adapters/adapter.h"
-#include "base/json.h"
-#include "io/http/client.h"
-#include "io/loop/loop.h"
 #include "io/process/programs.h"
-#include "tests/lib/stub_server.h"
-#include "tests/lib/test.h"
-#include "tests/lib/texts.h"
+#include "tests/integration/adapter_trial.h"
 
-#define KEY "0190f5e4-7f2c-8a51-9b7d-3f1c2a4b5d6e"
-
-struct trial {
-    struct adapter_host host;
-    struct arena arena;
-    struct call *call;
-    struct timer cancel, after;
-    int settled_count;
-};
-
-static struct trial *running; /* call->settled has no context */
-
-static void on_after(struct timer *timer)
+static void expect(const char *what, enum outcome_kind kind, const char *error, const char *result)
 {
-    loop_stop(container_of(timer, struct trial, after)->host.loop);
-}
-
-/* The loop runs on for a moment, so that a second settling would be noticed. */
-static void on_settled(struct call *call)
-{
-    assert_ptr_equal(call, running->call);
-    running->settled_count++;
-    timer_start(running->host.loop, &running->after, 20, on_after);
-}
-
-static void on_cancel(struct timer *timer)
-{
-    struct trial *t = container_of(timer, struct trial, cancel);
-
-    if (t->settled_count == 0 && t->call->adapter->cancel) {
-        t->call->adapter->cancel(t->call);
-        t->call->adapter->cancel(t->call);
-    }
-}
-
-static void trial_init(struct trial *t)
-{
-    memset(t, 0, sizeof(*t));
-    arena_init(&t->arena, 4096);
-    t->host.loop = loop_new();
-    t->host.http = http_client_new(t->host.loop, 8, 8);
-    t->host.response_bytes_max = 10000;
-    running = t;
-}
-
-static void trial_fini(struct trial *t)
-{
-    http_client_free(t->host.http);
-    loop_free(t->host.loop);
-    arena_fini(&t->arena);
-}
-
-static struct call *trial_call(struct trial *t, const char *adapter, const char *settings)
-{
-    const struct adapter *found = adapter_find(slice_of(adapter));
-
-    t->settled_count = 0;
-    t->call = arena_alloc(&t->arena, found->call_size);
-    t->call->adapter = found;
-    t->call->host = &t->host;
-    t->call->arena = &t->arena;
-    t->call->settings = arena_slice(&t->arena, slice_of(settings));
-    t->call->args = SLICE("{\"amount\":5}");
-    t->call->key = SLICE(KEY);
-    t->call->send_key = true;
-    t->call->timeout_ms = 5000;
-    t->call->attempt = 1;
-    t->call->settled = on_settled;
-    return t->call;
-}
-
-static void trial_run(struct trial *t, int64_t cancel_after_ms)
-{
-    if (cancel_after_ms > 0) {
-        timer_start(t->host.loop, &t->cancel, cancel_after_ms, on_cancel);
-    }
-    t->call->adapter->begin(t->call);
-    assert_int_equal(t->settled_count, 0);
-    loop_run(t->host.loop);
-    timer_stop(t->host.loop, &t->cancel);
-    assert_int_equal(t->settled_count, 1);
-}
-
-static void expect(const struct trial *t, const char *what, enum outcome_kind kind, const char *error,
-                   const char *result)
-{
-    const struct outcome *outcome = &t->call->outcome;
+    const struct outcome *outcome = &trial.call->outcome;
 
     if (outcome->kind != kind || (error && !slice_is(outcome->error, error)) ||
         (result && !slice_is(outcome->result, result))) {
@@ -135,13 +45,10 @@ TEST(builtin_keeps_its_promises)
     };
 
     for (size_t i = 0; i < COUNT_OF(table); i++) {
-        struct trial t;
-
-        trial_init(&t);
-        trial_call(&t, "builtin", table[i].settings)->timeout_ms = table[i].timeout_ms;
-        trial_run(&t, table[i].cancel_ms);
-        expect(&t, table[i].settings, table[i].kind, table[i].error, table[i].result);
-        trial_fini(&t);
+        trial_again();
+        trial_call("builtin", table[i].settings)->timeout_ms = table[i].timeout_ms;
+        trial_run(table[i].cancel_ms);
+        expect(table[i].settings, table[i].kind, table[i].error, table[i].result);
     }
 }
 
@@ -175,37 +82,31 @@ TEST(exec_keeps_its_promises)
 
     setenv("SECRET_OF_OURS", "x", 1);
     for (size_t i = 0; i < COUNT_OF(table); i++) {
-        struct trial t;
         struct buffer settings;
 
         buffer_init(&settings, 1000);
         buffer_put_text(&settings, "{\"argv\":[\"sh\",\"-c\",");
         json_put_string(&settings, slice_of(table[i].script));
         buffer_put_text(&settings, "]}");
-        trial_init(&t);
-        trial_call(&t, "exec", buffer_c(&settings))->timeout_ms = table[i].timeout_ms;
-        trial_run(&t, table[i].cancel_ms);
-        expect(&t, table[i].script, table[i].kind, table[i].error, table[i].result);
+        trial_again();
+        trial_call("exec", buffer_c(&settings))->timeout_ms = table[i].timeout_ms;
+        trial_run(table[i].cancel_ms);
+        expect(table[i].script, table[i].kind, table[i].error, table[i].result);
         buffer_fini(&settings);
-        trial_fini(&t);
     }
 }
 
 TEST(exec_tells_what_was_not_started_apart)
 {
-    struct trial t;
-
-    trial_init(&t);
-    trial_call(&t, "exec", "{\"argv\":[\"/nonexistent/program\"]}");
-    trial_run(&t, 0);
-    expect(&t, "no such program", OUTCOME_RETRY, "not-started", NULL);
-    assert_true(t.call->outcome.unsent);
-    assert_null(t.call->response.ptr);
-    trial_call(&t, "exec", "{\"argv\":[null]}");
-    trial_run(&t, 0);
-    expect(&t, "no program", OUTCOME_FAILED, "bad-settings", NULL);
-    assert_true(t.call->outcome.unsent);
-    trial_fini(&t);
+    trial_call("exec", "{\"argv\":[\"/nonexistent/program\"]}");
+    trial_run(0);
+    expect("no such program", OUTCOME_RETRY, "not-started", NULL);
+    assert_true(trial.call->outcome.unsent);
+    assert_null(trial.call->response.ptr);
+    trial_call("exec", "{\"argv\":[null]}");
+    trial_run(0);
+    expect("no program", OUTCOME_FAILED, "bad-settings", NULL);
+    assert_true(trial.call->outcome.unsent);
 }
 
 TEST(exec_runs_only_what_the_settings_allow)
@@ -229,20 +130,18 @@ TEST(exec_runs_only_what_the_settings_allow)
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         struct programs programs;
         struct err err = {0};
-        struct trial t;
 
         if (programs_read(&programs, table[i].user, table[i].as_me, table[i].paths, &err) != ERR_OK) {
             assert_string_equal(table[i].paths, "/usr/bin/tru");
             continue;
         }
-        trial_init(&t);
-        t.host.programs = &programs;
-        trial_call(&t, "exec", table[i].settings);
-        trial_run(&t, 0);
-        expect(&t, table[i].settings, table[i].error ? OUTCOME_RETRY : OUTCOME_COMPLETED, table[i].error, NULL);
-        assert_int_equal(t.call->outcome.unsent, table[i].error != NULL);
+        trial_again();
+        trial.host.programs = &programs;
+        trial_call("exec", table[i].settings);
+        trial_run(0);
+        expect(table[i].settings, table[i].error ? OUTCOME_RETRY : OUTCOME_COMPLETED, table[i].error, NULL);
+        assert_int_equal(trial.call->outcome.unsent, table[i].error != NULL);
         programs_fini(&programs);
-        trial_fini(&t);
     }
 }
 
@@ -260,30 +159,26 @@ TEST(programs_run_as_another_user)
 
 TEST(exec_gives_the_program_its_environment_and_no_other)
 {
-    struct trial t;
-
     setenv("SECRET_OF_OURS", "x", 1);
-    trial_init(&t);
-    trial_call(&t, "exec",
+    trial_call("exec",
                "{\"argv\":[\"sh\",\"-c\",\"echo "
                "\\\"[\\\\\\\"$A\\\\\\\",\\\\\\\"$MY_KEY\\\\\\\",\\\\\\\"$SECRET_OF_OURS\\\\\\\"]\\\"; echo no >&2\"],"
                "\"env\":{\"A\":7,\"MY_KEY\":\"mine\"}}");
-    t.call->key_place = KEY_PLACE_ENV;
-    t.call->key_name = SLICE("MY_KEY");
-    trial_run(&t, 0);
-    expect(&t, "environment", OUTCOME_COMPLETED, NULL, "[\"7\",\"" KEY "\",\"\"]");
-    assert_true(slice_is(t.call->response,
+    trial.call->key_place = KEY_PLACE_ENV;
+    trial.call->key_name = SLICE("MY_KEY");
+    trial_run(0);
+    expect("environment", OUTCOME_COMPLETED, NULL, "[\"7\",\"" KEY "\",\"\"]");
+    assert_true(slice_is(trial.call->response,
                          "{\"exit\":0,\"signal\":null,\"stdout\":[\"7\",\"" KEY "\",\"\"],\"stderr\":\"no\\n\"}"));
-    trial_fini(&t);
 }
 
 /* --- http ---------------------------------------------------------------------------------------------------- */
 
-static struct call *trial_http(struct trial *t, const struct stub_server *stub, const char *members)
+static struct call *trial_http(const char *members)
 {
     return trial_call(
-        t, "http",
-        arena_printf(&t->arena, "{\"url\":\"http://127.0.0.1:%d/x\"%s}", stub_server_port(stub), members).ptr);
+        "http",
+        arena_printf(&trial.arena, "{\"url\":\"http://127.0.0.1:%d/x\"%s}", stub_server_port(trial.stub), members).ptr);
 }
 
 TEST(http_keeps_its_promises)
@@ -320,105 +215,88 @@ TEST(http_keeps_its_promises)
 
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         struct stub_act act = {table[i].answer, STUB_CLOSE};
-        struct stub_server *stub = stub_server_new(&act, 1);
-        struct trial t;
 
-        trial_init(&t);
-        trial_http(&t, stub, ",\"method\":\"POST\",\"body\":{\"amount\":5}");
-        trial_run(&t, 0);
-        expect(&t, table[i].answer, table[i].kind, table[i].error, table[i].result);
-        assert_false(t.call->outcome.unsent);
-        assert_int_equal(stub_server_requests(stub), 1);
-        trial_fini(&t);
-        stub_server_free(stub);
+        trial_again();
+        trial_serve(&act, 1);
+        trial_http(",\"method\":\"POST\",\"body\":{\"amount\":5}");
+        trial_run(0);
+        expect(table[i].answer, table[i].kind, table[i].error, table[i].result);
+        assert_false(trial.call->outcome.unsent);
+        assert_int_equal(stub_server_requests(trial.stub), 1);
     }
 }
 
 TEST(http_hangs_and_is_cancelled_into_doubt)
 {
     struct stub_act act = {NULL, STUB_HANG};
-    struct stub_server *stub = stub_server_new(&act, 1);
-    struct trial t;
 
-    trial_init(&t);
-    trial_http(&t, stub, ",\"body\":{}")->timeout_ms = 1000;
-    trial_run(&t, 0);
-    expect(&t, "hang", OUTCOME_UNKNOWN, "timeout", NULL);
-    assert_null(t.call->response.ptr);
-    trial_http(&t, stub, ",\"body\":{}");
-    trial_run(&t, 1000);
-    expect(&t, "cancel", OUTCOME_UNKNOWN, "cancelled", NULL);
-    trial_fini(&t);
-    stub_server_free(stub);
+    trial_serve(&act, 1);
+    trial_http(",\"body\":{}")->timeout_ms = 1000;
+    trial_run(0);
+    expect("hang", OUTCOME_UNKNOWN, "timeout", NULL);
+    assert_null(trial.call->response.ptr);
+    trial_http(",\"body\":{}");
+    trial_run(1000);
+    expect("cancel", OUTCOME_UNKNOWN, "cancelled", NULL);
 }
 
 TEST(http_that_never_left_may_be_repeated)
 {
-    struct trial t;
-
-    trial_init(&t);
-    trial_call(&t, "http", arena_printf(&t.arena, "{\"url\":\"http://127.0.0.1:%d/\"}", stub_port_refused()).ptr);
-    trial_run(&t, 0);
-    expect(&t, "refused", OUTCOME_RETRY, "refused", NULL);
-    assert_true(t.call->outcome.unsent);
-    trial_call(&t, "http", "{\"url\":\"http://127.0.0.1:1/a b\"}");
-    trial_run(&t, 0);
-    expect(&t, "bad url", OUTCOME_FAILED, "protocol", NULL);
-    trial_call(&t, "http", "{\"url\":\"gopher://127.0.0.1/\"}");
-    trial_run(&t, 0);
-    expect(&t, "bad scheme", OUTCOME_FAILED, "bad-settings", NULL);
-    trial_call(&t, "http", "{\"url\":\"http://127.0.0.1:1/\",\"headers\":{\"X-A\":\"b\\r\\nX-Evil: c\"}}");
-    trial_run(&t, 0);
-    expect(&t, "bad header", OUTCOME_FAILED, "protocol", NULL);
-    trial_fini(&t);
+    trial_call("http", arena_printf(&trial.arena, "{\"url\":\"http://127.0.0.1:%d/\"}", stub_port_refused()).ptr);
+    trial_run(0);
+    expect("refused", OUTCOME_RETRY, "refused", NULL);
+    assert_true(trial.call->outcome.unsent);
+    trial_call("http", "{\"url\":\"http://127.0.0.1:1/a b\"}");
+    trial_run(0);
+    expect("bad url", OUTCOME_FAILED, "protocol", NULL);
+    trial_call("http", "{\"url\":\"gopher://127.0.0.1/\"}");
+    trial_run(0);
+    expect("bad scheme", OUTCOME_FAILED, "bad-settings", NULL);
+    trial_call("http", "{\"url\":\"http://127.0.0.1:1/\",\"headers\":{\"X-A\":\"b\\r\\nX-Evil: c\"}}");
+    trial_run(0);
+    expect("bad header", OUTCOME_FAILED, "protocol", NULL);
 }
 
 TEST(http_writes_key_body_headers_and_query_as_told)
 {
     struct stub_act act = {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-A: b\r\nx-a: c\r\n\r\n{}", STUB_KEEP};
-    struct stub_server *stub = stub_server_new(&act, 1);
     char request[4000];
-    struct trial t;
 
-    trial_init(&t);
-    trial_http(&t, stub,
-               ",\"body\":{\"amount\": "
+    trial_serve(&act, 1);
+    trial_http(",\"body\":{\"amount\": "
                "5.00},\"headers\":{\"X-N\":7,\"idempotency-key\":\"mine\",\"X-Null\":null},\"query\":{\"q\":\"a b\"}");
-    trial_run(&t, 0);
-    stub_server_last(stub, request, sizeof(request));
+    trial_run(0);
+    stub_server_last(trial.stub, request, sizeof(request));
     assert_ptr_equal(strstr(request, "POST /x?q=a%20b HTTP/1.1\r\n"), request);
     assert_has(request, "\r\nIdempotency-Key: " KEY "\r\n");
     assert_has_none(request, "mine", "X-Null");
     assert_has(request, "\r\nX-N: 7\r\n", "\r\nContent-Type: application/json\r\n", "\r\n\r\n{\"amount\": 5.00}");
-    assert_true(slice_is(t.call->response,
+    assert_true(slice_is(trial.call->response,
                          "{\"status\":200,\"headers\":{\"content-length\":\"2\",\"x-a\":\"b, c\"},\"body\":{}}"));
 
-    trial_http(&t, stub, ",\"body\":{\"a\":1}");
-    t.call->key_place = KEY_PLACE_BODY;
-    t.call->key_name = SLICE("/meta/key");
-    trial_run(&t, 0);
-    stub_server_last(stub, request, sizeof(request));
+    trial_http(",\"body\":{\"a\":1}");
+    trial.call->key_place = KEY_PLACE_BODY;
+    trial.call->key_name = SLICE("/meta/key");
+    trial_run(0);
+    stub_server_last(trial.stub, request, sizeof(request));
     assert_has(request, "\r\n\r\n{\"a\":1,\"meta\":{\"key\":\"" KEY "\"}}");
     assert_has_none(request, "Idempotency-Key");
 
     trial_http(
-        &t, stub,
         ",\"method\":\"PUT\",\"body\":\"a=b\",\"headers\":{\"content-type\":\"application/x-www-form-urlencoded\"}");
-    t.call->key_place = KEY_PLACE_QUERY;
-    t.call->key_name = SLICE("key");
-    trial_run(&t, 0);
-    stub_server_last(stub, request, sizeof(request));
+    trial.call->key_place = KEY_PLACE_QUERY;
+    trial.call->key_name = SLICE("key");
+    trial_run(0);
+    stub_server_last(trial.stub, request, sizeof(request));
     assert_ptr_equal(strstr(request, "PUT /x?key=" KEY " HTTP/1.1\r\n"), request);
     assert_has(request, "\r\n\r\na=b");
 
-    trial_http(&t, stub, ",\"method\":\"GET\"")->send_key = false;
-    t.call->repeatable = true; /* on the kept connection, because the stub has only one */
-    trial_run(&t, 0);
-    stub_server_last(stub, request, sizeof(request));
+    trial_http(",\"method\":\"GET\"")->send_key = false;
+    trial.call->repeatable = true; /* on the kept connection, because the stub has only one */
+    trial_run(0);
+    stub_server_last(trial.stub, request, sizeof(request));
     assert_ptr_equal(strstr(request, "GET /x HTTP/1.1\r\n"), request);
     assert_has_none(request, KEY);
-    trial_fini(&t);
-    stub_server_free(stub);
 }
 
 TEST(http_sends_what_its_reading_says_where_nothing_is_written)
@@ -446,44 +324,38 @@ TEST(http_sends_what_its_reading_says_where_nothing_is_written)
 
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         struct stub_act act = {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", STUB_CLOSE};
-        struct stub_server *stub = stub_server_new(&act, 1);
         char request[4000];
-        struct trial t;
 
-        trial_init(&t);
-        trial_http(&t, stub, table[i].members);
-        t.call->reading = table[i].reading;
-        t.call->reads = table[i].reads;
-        t.call->question = table[i].question;
-        trial_run(&t, 0);
-        stub_server_last(stub, request, sizeof(request));
+        trial_again();
+        trial_serve(&act, 1);
+        trial_http(table[i].members);
+        trial.call->reading = table[i].reading;
+        trial.call->reads = table[i].reads;
+        trial.call->question = table[i].question;
+        trial_run(0);
+        stub_server_last(trial.stub, request, sizeof(request));
         assert_ptr_equal(strstr(request, table[i].line), request);
         assert_string_equal(strstr(request, "\r\n\r\n") + 4, table[i].body);
-        trial_fini(&t);
-        stub_server_free(stub);
     }
 }
 
 TEST(a_url_that_leads_elsewhere_is_never_sent)
 {
     static const char *const paths[] = {"/a/../b", "/..", "/a/.", "/%2e%2E/b", "/a/.%2e?x=1", "/./#f"};
-    struct trial t;
 
-    trial_init(&t);
     for (size_t i = 0; i < COUNT_OF(paths); i++) {
-        trial_call(&t, "http",
-                   arena_printf(&t.arena, "{\"url\":\"http://127.0.0.1:%d%s\"}", stub_port_refused(), paths[i]).ptr)
+        trial_call("http",
+                   arena_printf(&trial.arena, "{\"url\":\"http://127.0.0.1:%d%s\"}", stub_port_refused(), paths[i]).ptr)
             ->reading = READING_SECOND;
-        trial_run(&t, 0);
-        expect(&t, paths[i], OUTCOME_FAILED, "bad-settings", NULL);
-        assert_true(t.call->outcome.unsent);
-        t.call->reading = READING_FIRST;
+        trial_run(0);
+        expect(paths[i], OUTCOME_FAILED, "bad-settings", NULL);
+        assert_true(trial.call->outcome.unsent);
+        trial.call->reading = READING_FIRST;
     }
-    trial_call(&t, "http", arena_printf(&t.arena, "{\"url\":\"http://127.0.0.1:%d/a/../b\"}", stub_port_refused()).ptr)
+    trial_call("http", arena_printf(&trial.arena, "{\"url\":\"http://127.0.0.1:%d/a/../b\"}", stub_port_refused()).ptr)
         ->reading = READING_FIRST;
-    trial_run(&t, 0);
-    expect(&t, "as it was registered", OUTCOME_RETRY, "refused", NULL);
-    trial_fini(&t);
+    trial_run(0);
+    expect("as it was registered", OUTCOME_RETRY, "refused", NULL);
 }
 
 TEST(http_honours_retry_after)
@@ -504,19 +376,15 @@ TEST(http_honours_retry_after)
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         char answer[200];
         struct stub_act act = {answer, STUB_CLOSE};
-        struct stub_server *stub;
-        struct trial t;
 
         snprintf(answer, sizeof(answer), "HTTP/1.1 429 Many\r\nRetry-After: %s\r\nContent-Length: 0\r\n\r\n",
                  table[i].value);
-        stub = stub_server_new(&act, 1);
-        trial_init(&t);
-        trial_http(&t, stub, "");
-        trial_run(&t, 0);
-        assert_true(t.call->outcome.retry_after_ms >= table[i].least_ms &&
-                    t.call->outcome.retry_after_ms <= table[i].most_ms);
-        trial_fini(&t);
-        stub_server_free(stub);
+        trial_again();
+        trial_serve(&act, 1);
+        trial_http("");
+        trial_run(0);
+        assert_true(trial.call->outcome.retry_after_ms >= table[i].least_ms &&
+                    trial.call->outcome.retry_after_ms <= table[i].most_ms);
     }
 }
 
@@ -525,18 +393,14 @@ TEST(http_without_body_is_not_sent_twice_unless_that_is_harmless)
     static const struct stub_act acts[] = {{"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", STUB_CLOSE},
                                            {NULL, STUB_CLOSE},
                                            {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", STUB_CLOSE}};
-    struct stub_server *stub = stub_server_new(acts, 3);
-    struct trial t;
 
-    trial_init(&t);
-    trial_http(&t, stub, ",\"method\":\"DELETE\"");
-    trial_run(&t, 0);
-    trial_http(&t, stub, ",\"method\":\"DELETE\"");
-    trial_run(&t, 0);
-    expect(&t, "second", OUTCOME_UNKNOWN, "reset", NULL);
-    assert_int_equal(stub_server_requests(stub), 2);
-    trial_fini(&t);
-    stub_server_free(stub);
+    trial_serve(acts, 3);
+    trial_http(",\"method\":\"DELETE\"");
+    trial_run(0);
+    trial_http(",\"method\":\"DELETE\"");
+    trial_run(0);
+    expect("second", OUTCOME_UNKNOWN, "reset", NULL);
+    assert_int_equal(stub_server_requests(trial.stub), 2);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_EACH(trial_open, trial_close)
