@@ -92,4 +92,19 @@ static inline int tests_run(CMFixtureFunction set_up, CMFixtureFunction tear_dow
     }                                                                                                                  \
     TEST_PROGRAM_EACH(NULL, close_after_each)
 
+/* open_arena() and close_arena() for one static arena, which is empty when each test begins. */
+#define TEST_ARENA(arena)                                                                                              \
+    static int open_arena(void **state __attribute__((unused)))                                                        \
+    {                                                                                                                  \
+        arena_init(&(arena), 1 << 14);                                                                                 \
+        return 0;                                                                                                      \
+    }                                                                                                                  \
+    static int close_arena(void **state __attribute__((unused)))                                                       \
+    {                                                                                                                  \
+        arena_fini(&(arena));                                                                                          \
+        return 0;                                                                                                      \
+    }
+
+#define TEST_PROGRAM_ARENA(arena) TEST_ARENA(arena) TEST_PROGRAM_EACH(open_arena, close_arena)
+
 #endif

@@ -37,26 +37,23 @@ static struct slice repeated(const char *character, size_t count, struct arena *
     return (struct slice){text, len * count};
 }
 
+static struct arena arena;
+
 TEST(a_note_is_kept_as_it_was_written)
 {
     static const char *const notes[] = {"the bank shows it", "two\nlines\t\"quoted\" \\",
                                         "\xc3\xa4\xe2\x82\xac\xf0\x9f\x92\xb6"};
-    struct arena arena;
 
-    arena_init(&arena, 1024);
     for (size_t i = 0; i < COUNT_OF(notes); i++) {
         assert_true(slice_is(note_of(slice_of(notes[i]), &arena), notes[i]));
     }
     assert_null(note_of(SLICE_NONE, &arena).ptr);
-    arena_fini(&arena);
 }
 
 TEST(a_long_note_is_cut_before_a_character)
 {
     static const char *const characters[] = {"x", "\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x92\xb6", "\x01"};
-    struct arena arena;
 
-    arena_init(&arena, 1024);
     for (size_t i = 0; i < COUNT_OF(characters); i++) {
         struct slice found = note_of(repeated(characters[i], 5000, &arena), &arena);
 
@@ -64,14 +61,10 @@ TEST(a_long_note_is_cut_before_a_character)
         assert_true(text_is_utf8(found));
         assert_int_equal(found.len % strlen(characters[i]), 0);
     }
-    arena_fini(&arena);
 }
 
 TEST(what_the_database_would_refuse_is_replaced)
 {
-    struct arena arena;
-
-    arena_init(&arena, 1024);
     assert_true(slice_is(note_of((struct slice){"a\0b", 3}, &arena), "a\xef\xbf\xbd"
                                                                      "b"));
     assert_true(slice_is(note_of(SLICE("a\xff"
@@ -79,7 +72,6 @@ TEST(what_the_database_would_refuse_is_replaced)
                                  &arena),
                          "a\xef\xbf\xbd"
                          "b"));
-    arena_fini(&arena);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_ARENA(arena)

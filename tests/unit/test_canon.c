@@ -73,7 +73,6 @@ static struct arena arena;
 
 TEST(each_text_has_its_canonical_form_and_that_is_its_own)
 {
-    arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         struct slice canonical = canon_of(texts[i].json, &arena);
 
@@ -122,7 +121,6 @@ static const struct {
 
 TEST(equal_values_and_only_those_are_equal)
 {
-    arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(pairs); i++) {
         struct slice a = canon_of(pairs[i].a, &arena), b = canon_of(pairs[i].b, &arena);
         struct digest x = canon_digest(slice_of(pairs[i].a), &arena), y = canon_digest(slice_of(pairs[i].b), &arena);
@@ -136,7 +134,6 @@ TEST(equal_values_and_only_those_are_equal)
 /* Compares the same digits with the point and the exponent moved against each other. */
 TEST(numbers_agree_whatever_their_notation)
 {
-    arena_init(&arena, 4096);
     for (int exponent = -60; exponent <= 60; exponent++) {
         struct slice plain = canon_of(arena_text(&arena, arena_printf(&arena, "1203e%d", exponent)), &arena);
 
@@ -163,7 +160,6 @@ TEST(members_left_out_are_gone_at_their_place_only)
     static const struct slice leave_out[] = {{"/a", 2},    {"/b/c", 4},    {"/d/1/e", 6},
                                              {"/x~1y", 5}, {"/absent", 7}, {"/f/0", 4}};
 
-    arena_init(&arena, 4096);
     struct slice left = canon(
         SLICE("{\"\\u0061\":1,\"b\":{\"a\":2,\"c\":3},\"c\":4,\"d\":[{\"e\":5},{\"e\":6}],\"x/y\":7,\"f\":[8,9]}"),
         leave_out, COUNT_OF(leave_out), &arena);
@@ -173,4 +169,4 @@ TEST(members_left_out_are_gone_at_their_place_only)
     assert_true(slice_is(canon(SLICE("[1]"), leave_out, COUNT_OF(leave_out), &arena), "[1]"));
 }
 
-TEST_PROGRAM_CLOSING(arena, arena_fini)
+TEST_PROGRAM_ARENA(arena)

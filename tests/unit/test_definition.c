@@ -13,7 +13,7 @@ TEST(each_fault_is_found_at_its_place_and_says_what_would_be_right)
         struct faults faults;
         struct document document;
 
-        arena_init(&arena, 1 << 14);
+        arena_reset(&arena);
         faults_init(&faults, &arena);
         document_check(json_of(definition_faults[i].document, &arena), NULL, &arena, &faults, &document);
         if (faults.count != 1) {
@@ -35,7 +35,6 @@ TEST(each_fault_is_found_at_its_place_and_says_what_would_be_right)
                 wrong++;
             }
         }
-        arena_fini(&arena);
     }
     assert_int_equal(wrong, 0);
 }
@@ -46,7 +45,6 @@ TEST(a_document_with_fifty_faults_reports_fifty)
     struct document document;
     struct buffer text;
 
-    arena_init(&arena, 1 << 14);
     faults_init(&faults, &arena);
     buffer_init(&text, 1 << 16);
     buffer_put_text(&text, "{'tools':[");
@@ -71,7 +69,6 @@ TEST(faults_of_one_tool_are_not_repeated_by_the_sagas_that_use_it)
     struct faults faults;
     struct document document;
 
-    arena_init(&arena, 1 << 14);
     faults_init(&faults, &arena);
     document_check(json_of("{'tools':[{'name':'t','builtin':{'do':'echo'},'effect':'never'},"
                            "{'name':'u','builtin':{'do':'echo'},'effect':'once','compensate':{'tool':'zzz'}}],"
@@ -87,7 +84,6 @@ TEST(a_hostile_document_is_refused_in_bounded_memory)
     struct document document;
     struct buffer text;
 
-    arena_init(&arena, 1 << 16);
     faults_init(&faults, &arena);
     buffer_init(&text, 1 << 20);
     buffer_put_text(&text, "{'tools':[{'name':'t','builtin':{'do':'echo'},'effect':'read','input':{'properties':{'");
@@ -131,12 +127,11 @@ TEST(the_examples_have_no_fault)
         struct faults faults;
         struct document document;
 
-        arena_init(&arena, 1 << 14);
+        arena_reset(&arena);
         faults_init(&faults, &arena);
         document_check(read_example(names[i], &arena), NULL, &arena, &faults, &document);
         no_faults(&faults);
         assert_true(document.item_count > 0 && document.check_count > 0);
-        arena_fini(&arena);
     }
 }
 
@@ -166,7 +161,6 @@ TEST(a_document_lists_items_and_what_is_left_to_check)
     struct faults faults;
     struct document document;
 
-    arena_init(&arena, 1 << 14);
     faults_init(&faults, &arena);
     document_check(json_of(text, &arena), NULL, &arena, &faults, &document);
     no_faults(&faults);
@@ -205,7 +199,6 @@ TEST(identity_depends_on_meaning_and_not_on_notation)
     };
     struct digest identity[COUNT_OF(texts)];
 
-    arena_init(&arena, 1 << 14);
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         struct faults faults;
         struct document document;
@@ -225,7 +218,6 @@ TEST(a_tool_has_the_defaults_of_the_contract)
 {
     struct faults faults;
 
-    arena_init(&arena, 1 << 14);
     faults_init(&faults, &arena);
     struct tool *tool =
         tool_compile(json_of("{'name':'t','http':{'url':'x'},'effect':'checked','probe':{'http':{'url':'y'}},"
@@ -250,7 +242,6 @@ TEST(a_tool_keeps_all_it_was_given)
 {
     struct faults faults;
 
-    arena_init(&arena, 1 << 14);
     faults_init(&faults, &arena);
     struct tool *tool = tool_compile(
         json_of("{'name':'t','description':'d','http':{'url':'x'},'effect':'keyed','key':{'body':'/a/"
@@ -287,7 +278,6 @@ TEST(a_saga_is_compiled_against_registered_tools_and_borrows_nothing)
     struct faults faults;
     struct tool_source source = {find_registered, &borrowed};
 
-    arena_init(&arena, 1 << 14);
     arena_init(&borrowed, 1 << 14);
     faults_init(&faults, &arena);
     struct slice body = json_of(
@@ -350,7 +340,6 @@ TEST(a_document_may_use_registered_tools)
     struct document document;
     struct tool_source source = {find_registered, &arena};
 
-    arena_init(&arena, 1 << 14);
     faults_init(&faults, &arena);
     document_check(
         json_of("{'tools':[{'name':'own','builtin':{'do':'echo'},'effect':'once','compensate':{'tool':'refund'}}],"
@@ -367,7 +356,6 @@ TEST(a_saga_with_a_fault_is_not_compiled)
     struct faults faults;
     struct tool_source source = {find_registered, &arena};
 
-    arena_init(&arena, 1 << 14);
     faults_init(&faults, &arena);
     assert_null(definition_compile(json_of("{'name':'s','steps':[{'id':'x','call':'pai'}]}", &arena), 1, &source,
                                    SLICE("/body"), &arena, &faults));
@@ -383,7 +371,7 @@ TEST(the_largest_saga_compiles_and_one_step_more_does_not)
         struct buffer text;
         struct tool_source source = {find_registered, &arena};
 
-        arena_init(&arena, 1 << 16);
+        arena_reset(&arena);
         faults_init(&faults, &arena);
         buffer_init(&text, 1 << 20);
         buffer_put_text(&text, "{'name':'s','steps':[");
@@ -397,8 +385,7 @@ TEST(the_largest_saga_compiles_and_one_step_more_does_not)
         assert_int_equal(definition != NULL, extra == 0);
         assert_int_equal(faults.count, extra);
         buffer_fini(&text);
-        arena_fini(&arena);
     }
 }
 
-TEST_PROGRAM_CLOSING(arena, arena_fini)
+TEST_PROGRAM_ARENA(arena)

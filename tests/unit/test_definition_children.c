@@ -57,7 +57,6 @@ static struct arena arena;
 
 TEST(waits_locks_and_followers_are_kept_as_written)
 {
-    arena_init(&arena, 1 << 14);
     struct definition *saga = saga_of(
         "{'name':'s','retention':'30d','locks':['order:${ .input.id }',{'key':'till','when_taken':'fail'},"
         "{'key':'desk','when_taken':'wait'}],'then':[{'saga':'invoice','input':{'id':'${ .input.id }'},'id':'inv-${ "
@@ -104,7 +103,6 @@ TEST(waits_locks_and_followers_are_kept_as_written)
 
 TEST(an_element_is_seen_by_arguments_scope_and_the_steps_own_compensator)
 {
-    arena_init(&arena, 1 << 14);
     struct definition *saga = saga_of(
         "{'name':'s','steps':[{'id':'each','call':'book','for_each':'${ .input.list | map(select(.item)) "
         "}','concurrency':4,'with':{'n':'${ .item.n }','first':'${ .item.list[0] + 1 }'},'scope':'n-${ .item.n }',"
@@ -129,7 +127,6 @@ TEST(children_are_found_at_every_depth_with_all_their_tools)
     struct faults faults;
     struct tool_source source = {find_registered, &borrowed, find_child};
 
-    arena_init(&arena, 1 << 14);
     arena_init(&borrowed, 1 << 14);
     faults_init(&faults, &arena);
     struct definition *saga = definition_compile(
@@ -162,7 +159,6 @@ TEST(sagas_of_a_document_find_each_other_whatever_their_order)
     struct faults faults;
     struct document document;
 
-    arena_init(&arena, 1 << 14);
     faults_init(&faults, &arena);
     document_check(
         json_of("{'tools':[{'name':'r','builtin':{'do':'echo'},'effect':'read'}],'sagas':["
@@ -187,7 +183,6 @@ TEST(eight_deep_is_allowed)
     struct document document;
     struct buffer text;
 
-    arena_init(&arena, 1 << 14);
     faults_init(&faults, &arena);
     buffer_init(&text, 1 << 16);
     buffer_put_text(&text, "{'tools':[{'name':'r','builtin':{'do':'echo'},'effect':'read'}],'sagas':[");
@@ -209,7 +204,6 @@ TEST(a_saga_with_too_many_steps_in_its_children_is_refused)
     struct document document;
     struct buffer text;
 
-    arena_init(&arena, 1 << 16);
     faults_init(&faults, &arena);
     buffer_init(&text, 1 << 20);
     buffer_put_text(&text, "{'tools':[{'name':'r','builtin':{'do':'echo'},'effect':'read'}],'sagas':[");
@@ -235,7 +229,6 @@ TEST(a_saga_with_too_many_steps_in_its_children_is_refused)
 
 TEST(a_fault_in_a_registered_child_is_told_at_the_step_that_has_it)
 {
-    arena_init(&arena, 1 << 14);
     struct fault fault = fault_of("{'tools':[{'name':'book','builtin':{'do':'echo'},'effect':'once','terminal':true}],"
                                   "'sagas':[{'name':'s','steps':[{'id':'a','saga':'ship'}]}]}",
                                   &arena);
@@ -248,7 +241,6 @@ TEST(a_fault_in_a_registered_child_is_told_at_the_step_that_has_it)
 
 TEST(the_terminal_rule_of_a_registered_child_is_told_from_its_parents)
 {
-    arena_init(&arena, 1 << 14);
     struct fault fault =
         fault_of("{'sagas':[{'name':'s','steps':[{'id':'a','saga':'ship'},{'id':'b','call':'book'}]}]}", &arena);
 
@@ -281,7 +273,6 @@ TEST(groups_bring_their_members_under_their_own_names)
 {
     uint32_t first;
 
-    arena_init(&arena, 1 << 14);
     const struct definition *written = saga_of(
         "{'name':'s','steps':[{'id':'go','call':'book'},{'id':'ship','saga':'ship','when':'${ .input.x }'}]}", &arena);
     const struct definition *saga = definition_with_members(written, 1, ELEMENT_NONE, &arena, &first);
@@ -325,7 +316,6 @@ TEST(an_empty_group_brings_nothing)
 {
     uint32_t first;
 
-    arena_init(&arena, 1 << 14);
     const struct definition *written =
         saga_of("{'name':'s','steps':[{'id':'e','call':'book','for_each':'${ .input }'}]}", &arena);
     const struct definition *saga = definition_with_members(written, 0, 0, &arena, &first);
@@ -338,7 +328,6 @@ TEST(members_are_added_in_shared_room_and_trying_disturbs_nobody)
     struct arena trial;
     uint32_t first, count = 1;
 
-    arena_init(&arena, 1 << 14);
     arena_init(&trial, 1 << 14);
     const struct definition *written = saga_of(
         "{'name':'s','steps':[{'id':'e','call':'book','for_each':'${ .input }','when':'${ .input }'}]}", &arena);
@@ -371,7 +360,6 @@ TEST(no_saga_has_more_than_ten_thousand_steps)
 {
     uint32_t first;
 
-    arena_init(&arena, 1 << 16);
     const struct definition *saga =
         saga_of("{'name':'s','steps':[{'id':'e','call':'book','for_each':'${ .input }'}]}", &arena);
 
@@ -387,7 +375,6 @@ TEST(no_saga_has_more_than_ten_thousand_steps)
 
 TEST(a_saga_awaits_the_signals_of_its_children_too)
 {
-    arena_init(&arena, 1 << 14);
     const struct definition *saga =
         saga_of("{'name':'s','steps':[{'id':'w','signal':{'name':'own'}},{'id':'ship','saga':'ship'}]}", &arena);
 
@@ -395,4 +382,4 @@ TEST(a_saga_awaits_the_signals_of_its_children_too)
     assert_false(definition_awaits(saga, SLICE("w")) || definition_awaits(saga, SLICE("truck")));
 }
 
-TEST_PROGRAM_CLOSING(arena, arena_fini)
+TEST_PROGRAM_ARENA(arena)

@@ -10,14 +10,14 @@ static void same_retry(const struct retry_policy *a, const struct retry_policy *
     assert_int_equal(a->factor_milli, b->factor_milli);
 }
 
+static struct arena arena;
+
 TEST(a_call_brings_its_compensator_and_retries_like_a_step_that_was_written)
 {
-    struct arena arena;
     struct faults faults;
     struct tool_source source = {find_registered, &arena};
     struct step_definition step;
 
-    arena_init(&arena, 1 << 14);
     faults_init(&faults, &arena);
     struct definition *saga = definition_compile(json_of("{'name':'s','steps':[{'id':'x','call':'pay'}]}", &arena), 1,
                                                  &source, SLICE(""), &arena, &faults);
@@ -45,16 +45,14 @@ TEST(a_call_brings_its_compensator_and_retries_like_a_step_that_was_written)
     assert_true(step_definition_of_call(look, NULL, &step) && !step.terminal && !step.compensate.is_set);
     assert_false(step_definition_of_call(pay, mail, &step)); /* an undo may never be a `once` */
     assert_false(step_definition_of_call(pay, look, &step));
-    arena_fini(&arena);
 }
 
 TEST(an_open_definition_grows_and_a_copy_for_trying_disturbs_nobody)
 {
-    struct arena arena, trial;
+    struct arena trial;
     struct tool_shelf shelf = {0};
     char name[16];
 
-    arena_init(&arena, 1 << 14);
     arena_init(&trial, 1 << 14);
     struct tool *look = compiled("{'name':'l','builtin':{'do':'echo'},'effect':'read'}", &arena);
     struct definition *first = definition_open(SAGA_OPEN, &shelf, &arena);
@@ -96,7 +94,6 @@ TEST(an_open_definition_grows_and_a_copy_for_trying_disturbs_nobody)
     }
     assert_int_equal(first->step_count, 0);
     arena_fini(&trial);
-    arena_fini(&arena);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_ARENA(arena)

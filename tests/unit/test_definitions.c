@@ -53,7 +53,6 @@ TEST(a_definition_is_read_as_it_was_registered_for_ever)
         "{'id':'b','call':'pay'}]}";
     struct err err = {0};
 
-    arena_init(&arena, 1 << 14);
     struct definitions *definitions = definitions_new();
 
     for (uint32_t version = 1; version <= 3; version++) {
@@ -94,7 +93,6 @@ TEST(a_new_version_of_a_child_makes_the_parent_anew_and_running_sagas_keep_their
 {
     struct err err = {0};
 
-    arena_init(&arena, 1 << 14);
     struct definitions *definitions = registered(&arena);
     const struct definition *first = definitions_newest(definitions, SLICE("default"), SLICE("parent"), 0, &err);
 
@@ -132,7 +130,6 @@ TEST(a_parent_that_its_childs_new_version_breaks_is_not_started_but_goes_on)
 {
     struct err err = {0};
 
-    arena_init(&arena, 1 << 14);
     struct definitions *definitions = registered(&arena);
 
     add(definitions, DEFINITION_SAGA, "child", 2, CHILD_WITH(",'locks':['x'],'output':1"), &arena);
@@ -148,7 +145,6 @@ TEST(a_saga_without_children_is_the_same_whether_none_are_pinned_or_nothing_is)
     struct err err = {0};
     struct slice tools = SLICE("{\"look\":1}");
 
-    arena_init(&arena, 1 << 14);
     struct definitions *definitions = registered(&arena);
     const struct definition *child = definitions_newest(definitions, SLICE("default"), SLICE("child"), 0, &err);
 
@@ -166,7 +162,6 @@ TEST(a_document_may_bring_a_new_child_of_what_is_registered)
     struct document document;
     struct definitions_source source;
 
-    arena_init(&arena, 1 << 14);
     struct definitions *definitions = registered(&arena);
 
     definitions_source_init(&source, definitions, SLICE("default"), SLICE_NONE, SLICE_NONE);
@@ -194,7 +189,6 @@ TEST(versions_may_come_in_any_order_and_twice)
     static const uint32_t order[] = {5, 2, 9, 1, 3, 2, 9, 4};
     size_t count;
 
-    arena_init(&arena, 1 << 14);
     struct definitions *definitions = definitions_new();
 
     for (size_t i = 0; i < COUNT_OF(order); i++) {
@@ -223,7 +217,6 @@ TEST(a_missing_definition_is_told_with_its_name_and_version)
 {
     struct err err = {0};
 
-    arena_init(&arena, 1 << 14);
     struct definitions *definitions = registered(&arena);
 
     assert_null(definitions_tool(definitions, SLICE("default"), SLICE("nobody"), 0, &err));
@@ -246,7 +239,6 @@ TEST(a_tool_that_this_release_cannot_use_is_told_with_the_reason)
 {
     struct err err = {0};
 
-    arena_init(&arena, 1 << 14);
     struct definitions *definitions = registered(&arena);
 
     add(definitions, DEFINITION_TOOL, "look", 2, "{'name':'look','telepathy':{},'effect':'read'}", &arena);
@@ -271,7 +263,6 @@ TEST(pins_that_make_no_sense_do_not_compile)
         "01234567890123456789012345678901234567890123456789012345678901234567890123456789'}]}";
     struct err err = {0};
 
-    arena_init(&arena, 1 << 14);
     struct definitions *definitions = registered(&arena);
 
     for (size_t i = 0; i < COUNT_OF(pins); i++) {
@@ -315,7 +306,6 @@ TEST(a_tool_with_a_budget_is_guarded)
 {
     struct err err = {0};
 
-    arena_init(&arena, 1 << 14);
     struct definitions *definitions = registered(&arena);
 
     add(definitions, DEFINITION_TOOL, "free", 1, "{'name':'free','builtin':{'do':'echo'},'effect':'read'}", &arena);
@@ -326,4 +316,4 @@ TEST(a_tool_with_a_budget_is_guarded)
     definitions_free(definitions);
 }
 
-TEST_PROGRAM_CLOSING(arena, arena_fini)
+TEST_PROGRAM_ARENA(arena)

@@ -11,13 +11,13 @@ static void add(struct emissions *emissions, const char *id, uint32_t step, stru
     emissions_add(emissions, slice_of(id), &some, step, arena);
 }
 
+static struct arena arena;
+
 TEST(an_id_is_found_with_what_it_came_with)
 {
-    struct arena arena;
     struct emissions emissions = {0};
     struct digest fingerprint = digest_sha256(SLICE("{}"));
 
-    arena_init(&arena, 4096);
     assert_null(emissions_find(&emissions, SLICE("a")));
     emissions_add(&emissions, SLICE("a"), &fingerprint, 7, &arena);
     add(&emissions, "b", 8, &arena);
@@ -27,15 +27,13 @@ TEST(an_id_is_found_with_what_it_came_with)
     assert_int_equal(emissions_find(&emissions, SLICE("b"))->step, 8);
     assert_null(emissions_find(&emissions, SLICE("c")));
     assert_null(emissions_find(&emissions, SLICE("")));
-    arena_fini(&arena);
 }
 
 TEST(ids_are_listed_as_they_came_and_written_down_ones_are_found)
 {
-    struct arena arena, turn;
+    struct arena turn;
     struct emissions emissions = {0}, copy, again = {0};
 
-    arena_init(&arena, 4096);
     arena_init(&turn, 4096);
     add(&emissions, "a", 1, &arena);
     add(&emissions, "b", 2, &arena);
@@ -48,16 +46,14 @@ TEST(ids_are_listed_as_they_came_and_written_down_ones_are_found)
     assert_int_equal(again.count, 3);
     assert_int_equal(emissions_find(&again, SLICE("c"))->step, 3);
     assert_false(emissions_restore(&again, emissions_at(&copy, 1), &arena));
-    arena_fini(&arena);
     arena_fini(&turn);
 }
 
 TEST(the_original_does_not_know_the_additions_to_a_copy)
 {
-    struct arena arena, turn;
+    struct arena turn;
     struct emissions emissions = {0}, copy, again;
 
-    arena_init(&arena, 4096);
     arena_init(&turn, 4096);
     for (int i = 0; i < 5; i++) {
         add(&emissions, (const char[]){(char)('a' + i), '\0'}, (uint32_t)i, &arena);
@@ -78,16 +74,13 @@ TEST(the_original_does_not_know_the_additions_to_a_copy)
     arena_reset(&turn);
     add(&emissions, "x", 20, &arena);
     assert_int_equal(emissions_find(&emissions, SLICE("x"))->step, 20);
-    arena_fini(&arena);
     arena_fini(&turn);
 }
 
 TEST(a_copy_does_not_know_what_the_original_adds_later)
 {
-    struct arena arena;
     struct emissions emissions = {0}, copy;
 
-    arena_init(&arena, 4096);
     add(&emissions, "a", 1, &arena);
     copy = emissions_share(&emissions);
     add(&emissions, "b", 2, &arena);
@@ -95,16 +88,14 @@ TEST(a_copy_does_not_know_what_the_original_adds_later)
     add(&copy, "b", 3, &arena);
     assert_int_equal(emissions_find(&copy, SLICE("b"))->step, 3);
     assert_int_equal(emissions_find(&emissions, SLICE("b"))->step, 2);
-    arena_fini(&arena);
 }
 
 TEST(ten_thousand_are_found_as_fast_as_ten)
 {
-    struct arena arena, turn;
+    struct arena turn;
     struct emissions emissions = {0};
     clock_t begin = clock();
 
-    arena_init(&arena, 65536);
     arena_init(&turn, 4096);
     for (uint32_t i = 0; i < EMISSIONS_MAX; i++) {
         struct emissions copy = emissions_share(&emissions); /* each decision makes such a copy */
@@ -123,8 +114,7 @@ TEST(ten_thousand_are_found_as_fast_as_ten)
         arena_reset(&turn);
     }
     assert_true((double)(clock() - begin) / CLOCKS_PER_SEC < 5.0); /* a list would take minutes here */
-    arena_fini(&arena);
     arena_fini(&turn);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_ARENA(arena)

@@ -169,7 +169,6 @@ TEST(faults_keep_place_and_sentence)
     struct faults faults;
     char pointer[] = "/sagas/0";
 
-    arena_init(&arena, 256);
     faults_init(&faults, &arena);
     faults_add(&faults, slice_of(pointer), "%d is too many", 7);
     faults_add_not_supported(&faults, SLICE_NONE, "for_each");
@@ -188,7 +187,6 @@ TEST(faults_beyond_the_bound_are_counted_and_cost_nothing)
 {
     struct faults faults;
 
-    arena_init(&arena, 4096);
     faults_init(&faults, &arena);
     assert_int_equal(faults.count_max, 200);
     for (int i = 0; i < 200; i++) {
@@ -206,4 +204,4 @@ TEST(faults_beyond_the_bound_are_counted_and_cost_nothing)
     assert_true(slice_is(faults.items[199].detail, "fault 199"));
 }
 
-TEST_PROGRAM_CLOSING(arena, arena_fini)
+TEST_PROGRAM_ARENA(arena)

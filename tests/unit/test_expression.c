@@ -130,7 +130,7 @@ TEST(a_value_that_is_put_into_a_url_is_no_part_of_its_syntax)
         struct slice out;
         struct err err = {0};
 
-        arena_init(&arena, 4096);
+        arena_reset(&arena);
         struct template template = compile(urls[i].template, ROOTS_ALL | ROOT_SECRET, &arena, &faults);
 
         assert_int_equal(faults.count, 0);
@@ -139,7 +139,6 @@ TEST(a_value_that_is_put_into_a_url_is_no_part_of_its_syntax)
             fail_msg("%s: %s", urls[i].template, err.message);
         }
         assert_string_equal(arena_text(&arena, out), urls[i].rendered);
-        arena_fini(&arena);
     }
 }
 
@@ -152,7 +151,7 @@ TEST(values_are_put_in_as_the_bytes_they_are)
         struct slice out;
         struct err err;
 
-        arena_init(&arena, 4096);
+        arena_reset(&arena);
         struct template template = compile(renderings[i].template, ROOTS_ALL, &arena, &faults);
 
         if (faults.count > 0) {
@@ -163,7 +162,6 @@ TEST(values_are_put_in_as_the_bytes_they_are)
             fail_msg("%s: %s", renderings[i].template, err.message);
         }
         assert_string_equal(arena_text(&arena, out), renderings[i].rendered);
-        arena_fini(&arena);
     }
 }
 
@@ -188,13 +186,12 @@ TEST(a_path_that_jq_could_not_follow_says_why_and_where)
         struct slice out;
         struct err err = {0};
 
-        arena_init(&arena, 4096);
+        arena_reset(&arena);
         struct template template = compile(unfollowed[i].template, ROOTS_ALL, &arena, &faults);
 
         assert_int_equal(template_render(&template, &context, NULL, &arena, &out, &err), ERR_INVALID);
         assert_string_equal(err.detail, unfollowed[i].detail);
         assert_non_null(strstr(err.message, "/with"));
-        arena_fini(&arena);
     }
 }
 
@@ -206,7 +203,6 @@ TEST(programs_and_secrets_get_their_values_from_outside)
     struct slice out;
     struct err err;
 
-    arena_init(&arena, 4096);
     struct template template = compile(
         "{\"a\":\"${ .attempt }\",\"h\":\"Bearer ${ secret( \\\"pay.token-1\\\" ) }\",\"n\":\"${ .args | add * 7 }\"}",
         ROOTS_ALL | ROOT_SECRET, &arena, &faults);
@@ -231,7 +227,6 @@ TEST(the_template_outlives_its_text)
     struct slice out;
     struct err err;
 
-    arena_init(&arena, 4096);
     struct template template = compile(text, ROOTS_ALL, &arena, &faults);
 
     memset(text, '!', sizeof(text) - 1);
@@ -275,7 +270,7 @@ TEST(plain_paths_are_told_from_programs)
     for (size_t i = 0; i < COUNT_OF(kinds); i++) {
         struct faults faults;
 
-        arena_init(&arena, 4096);
+        arena_reset(&arena);
         struct slice json = arena_printf(&arena, "\"${ %s }\"", kinds[i].source);
         struct template template = compile(json.ptr, ROOTS_ALL, &arena, &faults);
 
@@ -286,7 +281,6 @@ TEST(plain_paths_are_told_from_programs)
         if (template.expressions[0].kind != kinds[i].kind) {
             fail_msg("%s is taken for kind %d", kinds[i].source, (int)template.expressions[0].kind);
         }
-        arena_fini(&arena);
     }
 }
 
@@ -320,7 +314,7 @@ TEST(an_expression_that_cannot_be_meant_is_a_fault_at_its_place)
     for (size_t i = 0; i < COUNT_OF(faulty); i++) {
         struct faults faults;
 
-        arena_init(&arena, 4096);
+        arena_reset(&arena);
         (void)compile(faulty[i].json, faulty[i].roots, &arena, &faults);
         if (faults.count != 1) {
             fail_msg("%s: %zu faults", faulty[i].json, faults.count);
@@ -329,7 +323,6 @@ TEST(an_expression_that_cannot_be_meant_is_a_fault_at_its_place)
         if (!strstr(arena_text(&arena, faults.items[0].detail), faulty[i].part)) {
             fail_msg("%s: \"%.*s\" has no \"%s\"", faulty[i].json, SLICE_ARG(faults.items[0].detail), faulty[i].part);
         }
-        arena_fini(&arena);
     }
 }
 
@@ -339,7 +332,6 @@ TEST(hostile_nesting_is_a_fault_and_no_crash)
     struct faults faults;
     struct template template;
 
-    arena_init(&arena, 1 << 16);
     char *json = arena_alloc(&arena, 8 * DEEP + 64);
     size_t len = 0;
 
@@ -362,7 +354,6 @@ TEST(a_condition_is_one_whole_expression)
     struct faults faults;
     struct template template;
 
-    arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
         faults_init(&faults, &arena);
         expression_compile(slice_of(wrong[i]), SLICE("/c"), ROOTS_ALL, &arena, &faults, &template);
@@ -419,7 +410,7 @@ TEST(steps_are_found_in_paths_and_in_programs)
         struct faults faults;
         struct buffer found;
 
-        arena_init(&arena, 4096);
+        arena_reset(&arena);
         buffer_init(&found, 4096);
         struct slice json = arena_printf(&arena, "\"${ %s }\"", cases[i].source);
         struct template template = compile(json.ptr, ROOTS_ALL, &arena, &faults);
@@ -429,7 +420,6 @@ TEST(steps_are_found_in_paths_and_in_programs)
             fail_msg("%s: found \"%s\"", cases[i].source, buffer_c(&found));
         }
         buffer_fini(&found);
-        arena_fini(&arena);
     }
 }
 
@@ -438,7 +428,6 @@ TEST(programs_see_the_context_as_one_object)
     struct expression_context context = context_of_test(), empty = {0};
     struct err err;
 
-    arena_init(&arena, 4096);
     struct slice json = expression_context_json(&context, &arena);
 
     assert_int_equal(json_check(json, &json_limits_default, &err), ERR_OK);
@@ -451,4 +440,4 @@ TEST(programs_see_the_context_as_one_object)
     assert_string_equal(arena_text(&arena, expression_context_json(&empty, &arena)), "{}");
 }
 
-TEST_PROGRAM_CLOSING(arena, arena_fini)
+TEST_PROGRAM_ARENA(arena)

@@ -15,6 +15,8 @@ static void put_use(void *context, const struct step_use *use)
                    use->takes_null ? "" : "!");
 }
 
+static struct arena arena;
+
 TEST(null_is_welcome_where_the_text_says_what_holds_then)
 {
     static const struct {
@@ -50,9 +52,7 @@ TEST(null_is_welcome_where_the_text_says_what_holds_then)
         {"\\\"n \\\\(.steps.a.result.id)\\\"", "a!"},
         {"\\\".steps.a.result\\\"", ""},
     };
-    struct arena arena = {0};
 
-    arena_init(&arena, 16384);
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         struct template template = {0};
         struct faults faults;
@@ -67,7 +67,6 @@ TEST(null_is_welcome_where_the_text_says_what_holds_then)
             fail_msg("%s uses \"%s\", not \"%s\"", table[i].expression, uses, table[i].uses);
         }
     }
-    arena_fini(&arena);
 }
 
 TEST(a_condition_that_proves_the_result_allows_it)
@@ -78,9 +77,7 @@ TEST(a_condition_that_proves_the_result_allows_it)
         "${ .steps.a.result != null }",
         "${ .steps.a.result.id }",
     };
-    struct arena arena = {0};
 
-    arena_init(&arena, 65536);
     for (size_t i = 0; i < COUNT_OF(whens); i++) {
         struct slice document =
             arena_printf(&arena,
@@ -90,7 +87,6 @@ TEST(a_condition_that_proves_the_result_allows_it)
 
         (void)trial_compile(&arena, trial_json(&arena, arena_text(&arena, document)));
     }
-    arena_fini(&arena);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_ARENA(arena)

@@ -33,7 +33,6 @@ TEST(paths_are_found_through_all_steps_between)
 {
     static struct drawn diamond = {.count = 5}; /* 0 -> 1, 2 -> 3; 4 stands alone */
 
-    arena_init(&arena, 4096);
     wait_for(&diamond, 1, 0);
     wait_for(&diamond, 2, 0);
     wait_for(&diamond, 3, 1);
@@ -53,7 +52,6 @@ TEST(steps_may_wait_for_steps_written_below)
 {
     static struct drawn backwards = {.count = 3};
 
-    arena_init(&arena, 4096);
     wait_for(&backwards, 0, 1);
     wait_for(&backwards, 1, 2);
     struct definition definition = close_graph(&backwards, &arena);
@@ -66,7 +64,6 @@ TEST(the_longest_chain_of_all_is_closed)
 {
     static struct drawn chain = {.count = DEFINITION_STEPS_MAX};
 
-    arena_init(&arena, 4096);
     for (uint32_t i = 0; i + 1 < chain.count;
          i++) { /* every step waits for the one below, which makes the deepest search */
         wait_for(&chain, i, i + 1);
@@ -85,7 +82,6 @@ TEST(a_circle_is_refused_and_a_step_on_it_is_named)
     const uint64_t *ancestors = NULL;
     uint32_t cycle_step = UINT32_MAX;
 
-    arena_init(&arena, 4096);
     wait_for(&circle, 0, 1);
     wait_for(&circle, 1, 2);
     wait_for(&circle, 2, 3);
@@ -94,4 +90,4 @@ TEST(a_circle_is_refused_and_a_step_on_it_is_named)
     assert_in_range(cycle_step, 1, 3);
 }
 
-TEST_PROGRAM_CLOSING(arena, arena_fini)
+TEST_PROGRAM_ARENA(arena)

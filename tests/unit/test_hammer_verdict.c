@@ -125,6 +125,8 @@ static void loses_one(struct evidence *e)
     e->tallies[TRIAL_AT_ONCE].lost = 1;
 }
 
+static struct arena arena;
+
 TEST(each_class_is_shown_refuted_or_not_seen_by_what_was_counted)
 {
     static const enum shown y = SHOWN, n = REFUTED, o = NOT_SHOWN;
@@ -151,9 +153,7 @@ TEST(each_class_is_shown_refuted_or_not_seen_by_what_was_counted)
         {"denies what it did", denies_what_it_did, n, n, n, n, n},
         {"loses one", loses_one, n, n, n, n, n},
     };
-    struct arena arena;
 
-    arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct evidence evidence = honest();
         struct declared declared = as_declared(EFFECT_KEYED);
@@ -180,7 +180,6 @@ TEST(each_class_is_shown_refuted_or_not_seen_by_what_was_counted)
             }
         }
     }
-    arena_fini(&arena);
 }
 
 static bool says(const struct slice *sentences, size_t count, const char *what)
@@ -198,9 +197,7 @@ TEST(a_window_may_be_as_long_as_repeats_were_harmless)
     struct evidence evidence = honest();
     struct declared declared = as_declared(EFFECT_KEYED);
     struct verdict verdict;
-    struct arena arena;
 
-    arena_init(&arena, 4096);
     verdict_of(&evidence, &declared, &arena, &verdict);
     assert_int_equal(verdict.window_ms, 60000);
     assert_int_equal(verdict.excess_count, 0);
@@ -226,7 +223,6 @@ TEST(a_window_may_be_as_long_as_repeats_were_harmless)
     evidence.late_count = 0;
     verdict_of(&evidence, &declared, &arena, &verdict);
     assert_int_equal(verdict.claims[EFFECT_KEYED].shown, NOT_SHOWN);
-    arena_fini(&arena);
 }
 
 TEST(the_report_notes_other_arguments_and_ends_with_the_next_step)
@@ -234,9 +230,7 @@ TEST(the_report_notes_other_arguments_and_ends_with_the_next_step)
     struct evidence evidence = honest();
     struct declared declared = as_declared(EFFECT_KEYED);
     struct verdict verdict;
-    struct arena arena;
 
-    arena_init(&arena, 4096);
     verdict_of(&evidence, &declared, &arena, &verdict);
     assert_int_equal(verdict.note_count, 0);
     assert_true(says(&verdict.next, 1, "sagactl apply"));
@@ -259,16 +253,13 @@ TEST(the_report_notes_other_arguments_and_ends_with_the_next_step)
     evidence.tells_apart = false;
     verdict_of(&evidence, &declared, &arena, &verdict);
     assert_true(says(&verdict.next, 1, "--count"));
-    arena_fini(&arena);
 }
 
 TEST(declarations_of_undo_and_refusals_are_held_against_the_evidence)
 {
     static const char *const cases[] = {"`voids_key`", "`tolerates_absent`", "undoing twice", "`key.settles`",
                                         "could not be tried"};
-    struct arena arena;
 
-    arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct evidence evidence = honest();
         struct declared declared = as_declared(EFFECT_KEYED);
@@ -286,7 +277,6 @@ TEST(declarations_of_undo_and_refusals_are_held_against_the_evidence)
         verdict_of(&evidence, &declared, &arena, &verdict);
         assert_int_equal(verdict.excess_count, 0);
     }
-    arena_fini(&arena);
 }
 
 TEST(a_key_that_is_kept_for_ever_makes_a_call_idempotent)
@@ -294,9 +284,7 @@ TEST(a_key_that_is_kept_for_ever_makes_a_call_idempotent)
     struct evidence evidence = honest();
     struct declared declared = as_declared(EFFECT_IDEMPOTENT);
     struct verdict verdict;
-    struct arena arena;
 
-    arena_init(&arena, 4096);
     verdict_of(&evidence, &declared, &arena, &verdict);
     assert_int_equal(verdict.claims[EFFECT_IDEMPOTENT].shown, REFUTED); /* another key took effect again */
     declared.keeps_keys = true;
@@ -306,7 +294,6 @@ TEST(a_key_that_is_kept_for_ever_makes_a_call_idempotent)
     evidence.tallies[TRIAL_REPEATED].most = 2;
     verdict_of(&evidence, &declared, &arena, &verdict);
     assert_int_equal(verdict.claims[EFFECT_IDEMPOTENT].shown, REFUTED);
-    arena_fini(&arena);
 }
 
 static const struct {
@@ -329,10 +316,8 @@ TEST(each_adapter_gets_the_receiver_in_its_own_place)
 {
     struct receiver receiver = {.http = SLICE("http://127.0.0.1:9"),
                                 .database = SLICE("postgresql://u:secret@h/test?x=y")};
-    struct arena arena;
     const char *fault;
 
-    arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(placed); i++) {
         struct slice put =
             receiver_put(&receiver, slice_of(placed[i].adapter), slice_of(placed[i].settings), &arena, &fault);
@@ -346,7 +331,6 @@ TEST(each_adapter_gets_the_receiver_in_its_own_place)
     assert_true(slice_is(receiver_put(&receiver, SLICE("exec"), slice_of(placed[6].settings), &arena, &fault),
                          placed[6].settings));
     assert_null(receiver_put(&receiver, SLICE("http"), slice_of(placed[0].settings), &arena, &fault).ptr);
-    arena_fini(&arena);
 }
 
 TEST(a_call_goes_to_the_receiver_that_was_named_and_to_no_other)
@@ -362,9 +346,7 @@ TEST(a_call_goes_to_the_receiver_that_was_named_and_to_no_other)
         {"ftp://bank.example/", NULL},
         {"", NULL},
     };
-    struct arena arena;
 
-    arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct slice to = receiver_url(slice_of(cases[i].url), SLICE("http://127.0.0.1:9"), &arena);
 
@@ -374,7 +356,6 @@ TEST(a_call_goes_to_the_receiver_that_was_named_and_to_no_other)
             assert_null(to.ptr);
         }
     }
-    arena_fini(&arena);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_ARENA(arena)

@@ -48,6 +48,8 @@ static bool is_left_out(size_t row)
     return !is_long() && (row + first) % 4 != 0;
 }
 
+static struct arena arena;
+
 TEST(honest_programs_give_what_jq_gives)
 {
     static const char *const table[][2] = {
@@ -87,9 +89,7 @@ TEST(honest_programs_give_what_jq_gives)
         {"[nan < 1, (0 * infinite | isnan)]", "[true,true]"}, /* the result is a value */
         {"\"\\u20ac\"", "\"\xe2\x82\xac\""},
     };
-    struct arena arena;
 
-    arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         if (is_left_out(i)) {
             continue;
@@ -103,7 +103,6 @@ TEST(honest_programs_give_what_jq_gives)
                      table[i][1]);
         }
     }
-    arena_fini(&arena);
 }
 
 /* Each hostile program ends soon as an error, and the next program runs as if nothing had happened. */
@@ -248,9 +247,7 @@ TEST(hostile_programs_are_refused_or_halted_in_time)
         "\xff\xfe(",
         ". # )\n(",
     };
-    struct arena arena;
 
-    arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         struct slice output = SLICE_NONE;
         struct err err, check_err;
@@ -277,7 +274,6 @@ TEST(hostile_programs_are_refused_or_halted_in_time)
         assert_int_equal(evaluate(".input.amount", INPUT, &arena, &output, &err), ERR_OK);
         assert_true(slice_is(output, "5"));
     }
-    arena_fini(&arena);
 }
 
 TEST(text_that_closes_our_parenthesis_is_refused_at_registration)
@@ -353,11 +349,9 @@ TEST(a_name_that_can_never_work_is_refused_at_registration_and_only_where_it_is_
 
 TEST(a_program_that_breaks_the_checking_process_harms_nobody_else)
 {
-    struct arena arena;
     struct slice output;
     struct err err;
 
-    arena_init(&arena, 4096);
     for (int i = 0; i < 40; i++) {
         char program[64];
 
@@ -368,7 +362,6 @@ TEST(a_program_that_breaks_the_checking_process_harms_nobody_else)
         (void)snprintf(program, sizeof(program), "{k%d: .input.amount}", i);
         assert_int_equal(evaluate(program, INPUT, &arena, &output, &err), ERR_OK);
     }
-    arena_fini(&arena);
 }
 
 #define NUMBERS                                                                                                        \
@@ -410,9 +403,7 @@ TEST(a_number_that_is_only_copied_keeps_its_bytes)
         {".money | tonumber", "12.50"},
         {".list | to_entries | map(.value)", "[9007199254740993,2]"},
     };
-    struct arena arena;
 
-    arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         if (is_left_out(i)) {
             continue;
@@ -426,7 +417,6 @@ TEST(a_number_that_is_only_copied_keeps_its_bytes)
                      table[i][1]);
         }
     }
-    arena_fini(&arena);
 }
 
 /* A builtin function of jq that would round a number fails, or gives the number itself. */
@@ -577,9 +567,7 @@ TEST(a_number_that_would_be_rounded_is_used_by_no_function_of_jq)
         "{\"x\":9007199254740993,\"text\":\"{\\\"x\\\":9007199254740993}\",\"digits\":\"9007199254740993\"}",
         "{\"x\":-0.12345678901234567890,\"text\":\"{\\\"x\\\":-1e999}\",\"digits\":\"1e400\"}",
     };
-    struct arena arena;
 
-    arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(uses); i++) {
         for (size_t k = 0; k < COUNT_OF(inputs) && !is_left_out(i); k++) {
             struct slice output = SLICE_NONE;
@@ -596,88 +584,75 @@ TEST(a_number_that_would_be_rounded_is_used_by_no_function_of_jq)
     assert_int_equal(evaluate(".x + 1", inputs[0], &arena, &output, &err), ERR_INVALID);
     assert_string_equal(err.message, "the expression uses a number that jq would round");
     assert_non_null(strstr(err.detail, "9007199254740993 has more digits"));
-    arena_fini(&arena);
 }
 
 TEST(a_halted_program_can_run_again)
 {
     static const char program[] = "if . then repeat(.) else 7 end";
-    struct arena arena;
     struct slice output;
     struct err err;
 
-    arena_init(&arena, 4096);
     assert_int_equal(evaluate(program, "false", &arena, &output, &err), ERR_OK);
     assert_int_equal(evaluate("last(repeat(1))", "true", &arena, &output, &err), ERR_TIMEOUT);
     assert_int_equal(evaluate("last(if . then repeat(1) else 7 end)", "true", &arena, &output, &err), ERR_TIMEOUT);
     assert_int_equal(evaluate("last(if . then repeat(1) else 7 end)", "false", &arena, &output, &err), ERR_OK);
     assert_true(slice_is(output, "7"));
-    arena_fini(&arena);
 }
 
 TEST(a_program_that_stops_within_a_path_is_told_as_it_is)
 {
-    struct arena arena;
     struct slice output;
     struct err err;
 
-    arena_init(&arena, 4096);
     assert_int_equal(evaluate("path(..)", INPUT, &arena, &output, &err), ERR_INVALID);
     assert_string_equal(err.message, "the expression gives more than one value");
     enum err_code code = evaluate("path(repeat(.) | select(false))", INPUT, &arena, &output, &err);
 
     assert_true(code == ERR_TIMEOUT || code == ERR_TOO_LARGE); /* whichever limit is reached first */
-    arena_fini(&arena);
 }
 
 TEST(the_program_that_failed_is_named)
 {
     struct slice programs[] = {SLICE("1"), SLICE("2"), SLICE("error(\"no\")"), SLICE("3")}, outputs[4];
-    struct arena arena;
     size_t failed = 99;
     struct err err;
 
-    arena_init(&arena, 4096);
     assert_int_equal(jq_evaluate(programs, 4, SLICE("null"), NULL, &arena, outputs, &failed, &err), ERR_INVALID);
     assert_int_equal(failed, 2);
     assert_non_null(strstr(err.detail, "no"));
     programs[2] = SLICE("4");
     assert_int_equal(jq_evaluate(programs, 4, SLICE("null"), NULL, &arena, outputs, &failed, &err), ERR_OK);
     assert_true(slice_is(outputs[2], "4") && slice_is(outputs[3], "3"));
-    arena_fini(&arena);
 }
 
 TEST(a_value_over_the_limit_is_refused)
 {
     struct jq_limits limits = {.time_ms = 100, .output_bytes_max = 100};
     struct slice program = SLICE("[range(1000)]"), output;
-    struct arena arena;
     size_t failed;
     struct err err;
 
-    arena_init(&arena, 4096);
     assert_int_equal(jq_evaluate(&program, 1, SLICE("null"), &limits, &arena, &output, &failed, &err), ERR_TOO_LARGE);
     program = SLICE("[range(10)]");
     assert_int_equal(jq_evaluate(&program, 1, SLICE("null"), &limits, &arena, &output, &failed, &err), ERR_OK);
-    arena_fini(&arena);
 }
 
 /* Returns the time of ten evaluations. Each program has another number: the one before plus `step`. */
 static int64_t ten_ms(int number, int step)
 {
     int64_t begin = now_ms();
-    struct arena arena;
+    struct arena own;
     struct slice output;
     struct err err;
 
-    arena_init(&arena, 4096);
+    arena_init(&own, 4096);
     for (int i = 0; i < 10; i++) {
         char program[64];
 
         (void)snprintf(program, sizeof(program), ".input.amount + %d", number + i * step);
-        assert_int_equal(evaluate(program, INPUT, &arena, &output, &err), ERR_OK);
+        assert_int_equal(evaluate(program, INPUT, &own, &output, &err), ERR_OK);
     }
-    arena_fini(&arena);
+    arena_fini(&own);
     return now_ms() - begin;
 }
 
@@ -701,20 +676,20 @@ TEST(a_compiled_program_is_not_compiled_again)
 
 static void *evaluate_many(void *context)
 {
-    struct arena arena;
+    struct arena own;
     struct slice output;
     struct err err;
     int *wrong = context;
 
-    arena_init(&arena, 4096);
+    arena_init(&own, 4096);
     for (int i = 0; i < (is_long() ? 20 : 10); i++) {
         bool crash = i % 10 == 9;
         enum err_code code =
-            evaluate(crash ? "null | setpath([1000000000]; 1)" : ".input.amount", INPUT, &arena, &output, &err);
+            evaluate(crash ? "null | setpath([1000000000]; 1)" : ".input.amount", INPUT, &own, &output, &err);
 
         *wrong += crash ? code == ERR_OK : code != ERR_OK || !slice_is(output, "5");
     }
-    arena_fini(&arena);
+    arena_fini(&own);
     return NULL;
 }
 
@@ -749,10 +724,8 @@ static void on_done(struct jq_job *job)
 TEST(a_submitted_job_ends_on_the_loop)
 {
     struct slice programs[] = {SLICE(".a"), SLICE("error(\"no\")")}, outputs[2];
-    struct arena arena;
     struct submission s;
 
-    arena_init(&arena, 4096);
     memset(&s, 0, sizeof(s));
     s.loop = loop_new();
     s.job = (struct jq_job){.programs = programs,
@@ -777,11 +750,13 @@ TEST(a_submitted_job_ends_on_the_loop)
     assert_int_equal(s.job.code, ERR_OK);
     assert_int_equal(s.done_count, 3);
     loop_free(s.loop);
-    arena_fini(&arena);
 }
+
+TEST_ARENA(arena)
 
 int main(void)
 {
     jq_prepare();
+    tests_each(open_arena, close_arena);
     return tests_run(NULL, NULL);
 }

@@ -192,7 +192,6 @@ TEST(a_pointer_made_of_parts_leads_back)
 {
     static const char *const parts[] = {"", "a", "~", "/", "~1", "a~/b", "\xc3\xa9"};
 
-    arena_init(&arena, 1024);
     assert_true(slice_is(json_pointer_join(&arena, SLICE("/x"), SLICE("a~/b")), "/x/a~0~1b"));
     for (size_t i = 0; i < COUNT_OF(parts); i++) {
         struct buffer text;
@@ -225,7 +224,6 @@ static const struct {
 
 TEST(a_string_is_what_its_escapes_mean)
 {
-    arena_init(&arena, 1024);
     for (size_t i = 0; i < COUNT_OF(strings); i++) {
         struct slice text = json_string(good(strings[i].json), &arena);
 
@@ -313,7 +311,6 @@ TEST(a_boolean_is_one_of_two_words)
 
 TEST(a_tree_ends_with_its_arena)
 {
-    arena_init(&arena, 1024);
     struct cJSON *tree = json_tree(good(" {\"a\":[1,\"x\"]} "), &arena);
 
     assert_non_null(tree);
@@ -322,4 +319,4 @@ TEST(a_tree_ends_with_its_arena)
     arena_fini(&arena); /* the leak checker is the judge */
 }
 
-TEST_PROGRAM_CLOSING(arena, arena_fini)
+TEST_PROGRAM_ARENA(arena)

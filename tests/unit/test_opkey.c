@@ -35,7 +35,6 @@ TEST(keys_are_those_of_the_published_vectors)
     struct slice vector;
     int count = 0;
 
-    arena_init(&arena, 4096);
     struct slice text = read_vectors(&arena);
 
     assert_int_equal(json_check(text, &json_limits_default, &err), ERR_OK);
@@ -90,7 +89,6 @@ TEST(fingerprints_see_through_notation_and_volatile_members_only)
         {"[1,2]", "[2,1]", false},
     };
 
-    arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct digest a = op_fingerprint(SLICE("t"), slice_of(cases[i].a), NULL, &arena);
         struct digest b = op_fingerprint(SLICE("t"), slice_of(cases[i].b), NULL, &arena);
@@ -125,7 +123,6 @@ TEST(a_tool_says_what_else_is_volatile_and_stars_stand_for_every_element)
         {"{\"id\":1}", "{\"id\":2}", false},
     };
 
-    arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct digest a = op_fingerprint(SLICE("t"), slice_of(cases[i].a), &volatiles, &arena);
         struct digest b = op_fingerprint(SLICE("t"), slice_of(cases[i].b), &volatiles, &arena);
@@ -164,4 +161,4 @@ TEST(pointers_overlap_where_one_may_lie_within_the_other)
     assert_false(canon_pointer_matches(SLICE("/a/0/b"), SLICE("/a/*/b")));
 }
 
-TEST_PROGRAM_CLOSING(arena, arena_fini)
+TEST_PROGRAM_ARENA(arena)

@@ -25,7 +25,6 @@ TEST(programs_and_settings_are_looked_at_without_a_service)
 {
     char first[512] = "";
 
-    arena_init(&arena, 4096);
     assert_int_equal(faults_of("{\"tools\":[{\"name\":\"t\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"read\","
                                "\"result\":\"${ [.response | keys[]] }\"}]}",
                                &arena, first, sizeof(first)),
@@ -94,7 +93,7 @@ TEST(what_is_seldom_meant_is_warned_of_and_what_a_reading_changed_is_listed)
         struct document document;
         struct faults faults, warnings, differences;
 
-        arena_init(&arena, 4096);
+        arena_reset(&arena);
         char *text = (char *)arena_printf(&arena, "{\"tools\":[%s]}", advised[i].tools).ptr;
 
         for (char *at = text; *at; at++) {
@@ -116,7 +115,6 @@ TEST(what_is_seldom_meant_is_warned_of_and_what_a_reading_changed_is_listed)
         advice_differences(&document, READING_NEWEST, &warnings);
         pointers_of(&warnings, &found);
         assert_string_equal(buffer_c(&found), advised[i].warnings);
-        arena_fini(&arena);
     }
     buffer_fini(&found);
 }
@@ -127,7 +125,6 @@ TEST(a_tool_that_is_written_in_its_step_is_looked_at_too)
     struct document document;
     struct faults faults, warnings;
 
-    arena_init(&arena, 4096);
     faults_init(&faults, &arena);
     faults_init(&warnings, &arena);
     review_document(SLICE("{\"tools\":[{\"name\":\"t\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"read\"}],\"sagas\":[{"
@@ -141,4 +138,4 @@ TEST(a_tool_that_is_written_in_its_step_is_looked_at_too)
     assert_true(slice_is(warnings.items[0].pointer, "/sagas/0/steps/1/call/http/method"));
 }
 
-TEST_PROGRAM_CLOSING(arena, arena_fini)
+TEST_PROGRAM_ARENA(arena)

@@ -133,7 +133,7 @@ TEST(values_pass_or_fail_where_the_schema_says)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct faults faults;
 
-        arena_init(&arena, 4096);
+        arena_reset(&arena);
         faults_init(&faults, &arena);
         const struct schema *schema = schema_compile(json_of(cases[i].schema, &arena), SLICE(""), &arena, &faults);
 
@@ -150,7 +150,6 @@ TEST(values_pass_or_fail_where_the_schema_says)
                 fail_msg("case %zu: \"%.*s\" has no \"%s\"", i, SLICE_ARG(faults.items[0].detail), cases[i].part);
             }
         }
-        arena_fini(&arena);
     }
 }
 
@@ -204,7 +203,7 @@ TEST(a_keyword_outside_the_subset_is_refused_and_never_ignored)
     for (size_t i = 0; i < COUNT_OF(refused); i++) {
         struct faults faults;
 
-        arena_init(&arena, 4096);
+        arena_reset(&arena);
         faults_init(&faults, &arena);
         assert_null(schema_compile(json_of(refused[i].schema, &arena), SLICE("/s"), &arena, &faults));
         assert_int_equal(faults.count, 1);
@@ -214,7 +213,6 @@ TEST(a_keyword_outside_the_subset_is_refused_and_never_ignored)
             fail_msg("%s: \"%.*s\" has no \"%s\"", refused[i].schema, SLICE_ARG(faults.items[0].detail),
                      refused[i].part);
         }
-        arena_fini(&arena);
     }
 }
 
@@ -222,7 +220,6 @@ TEST(all_violations_are_reported_at_once)
 {
     struct faults faults;
 
-    arena_init(&arena, 4096);
     faults_init(&faults, &arena);
     const struct schema *schema = schema_compile(
         json_of(
@@ -239,7 +236,6 @@ TEST(everything_passes_without_a_schema)
 {
     struct faults faults;
 
-    arena_init(&arena, 4096);
     faults_init(&faults, &arena);
     schema_check(NULL, SLICE("1"), SLICE(""), &arena, &faults);
     assert_int_equal(faults.count, 0);
@@ -262,7 +258,6 @@ TEST(a_check_that_would_take_for_ever_is_given_up_and_says_so)
 {
     struct faults faults;
 
-    arena_init(&arena, 65536);
     faults_init(&faults, &arena);
     const struct schema *schema = compile_doubling(40, &arena, &faults);
 
@@ -276,7 +271,6 @@ TEST(references_do_not_nest_without_end)
 {
     struct faults faults;
 
-    arena_init(&arena, 65536);
     faults_init(&faults, &arena);
     assert_null(compile_doubling(200, &arena, &faults));
     assert_int_equal(faults.count, 1);
@@ -289,7 +283,6 @@ TEST(a_long_name_does_not_make_a_place_the_top)
     char name[1200];
 
     memset(name, 'n', sizeof(name));
-    arena_init(&arena, 65536);
     faults_init(&faults, &arena);
     struct slice text = arena_printf(&arena, "{\"properties\":{\"%.*s\":{\"$defs\":{}}}}", (int)sizeof(name), name);
 
@@ -298,4 +291,4 @@ TEST(a_long_name_does_not_make_a_place_the_top)
     assert_non_null(strstr(arena_text(&arena, faults.items[0].detail), "at the top"));
 }
 
-TEST_PROGRAM_CLOSING(arena, arena_fini)
+TEST_PROGRAM_ARENA(arena)

@@ -5,7 +5,6 @@ static struct arena arena;
 
 TEST(a_tool_has_no_guards_but_those_it_names)
 {
-    arena_init(&arena, 1 << 14);
     struct tool *tool = compiled("{'name':'t','builtin':{'do':'echo'},'effect':'idempotent'}", &arena);
 
     assert_false(tool->conditional || tool->has_precheck || tool->guarded || tool->has_material ||
@@ -26,7 +25,6 @@ TEST(a_tool_has_no_guards_but_those_it_names)
 
 TEST(a_tool_keeps_what_it_says_about_the_registry)
 {
-    arena_init(&arena, 1 << 14);
     struct tool *tool = compiled(
         "{'name':'t','http':{'url':'x'},'effect':'idempotent','terminal':true,"
         "'precheck':{'exec':{'argv':['look','${ .args.id }']},'done':'${ .response.exit == 0 "
@@ -75,7 +73,6 @@ TEST(the_class_of_a_conditional_tool_is_the_stricter_and_each_has_its_own_retrie
         {"read", "read", EFFECT_READ, "'timeout':'1s'"},
     };
 
-    arena_init(&arena, 1 << 14);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct tool *tool = compiled(
             arena_printf(&arena,
@@ -113,7 +110,6 @@ TEST(programs_and_settings_of_the_registrys_members_are_left_to_check)
     struct faults faults;
     struct document document;
 
-    arena_init(&arena, 1 << 14);
     faults_init(&faults, &arena);
     document_check(
         json_of(
@@ -142,7 +138,6 @@ TEST(a_tool_with_many_conflicts_hears_of_all_of_them)
                                          "/rate", "/cost", "/precheck/blocked", "/concurrency"};
     struct faults faults;
 
-    arena_init(&arena, 1 << 14);
     faults_init(&faults, &arena);
     assert_null(tool_compile(
         json_of("{'name':'t','http':{'url':'x'},'effect':{'if':'${ .args.x }','then':'keyed','else':'checked'},"
@@ -168,7 +163,6 @@ TEST(a_saga_has_the_budget_it_names_and_steps_are_named_by_their_ids)
     struct tool_source source = {find_registered, &arena};
     struct budget budget;
 
-    arena_init(&arena, 1 << 14);
     faults_init(&faults, &arena);
     struct definition *saga = definition_compile(
         json_of("{'name':'s','budget':{'calls':10,'micros':0},'steps':[{'id':'x','call':'pay'}]}", &arena), 1, &source,
@@ -190,7 +184,6 @@ TEST(a_saga_has_the_budget_it_names_and_steps_are_named_by_their_ids)
 /* Putting the key into a body follows the pointer part by part. */
 TEST(a_pointer_to_a_key_in_a_body_is_bounded)
 {
-    arena_init(&arena, 1 << 14);
     for (int len = 512; len <= 513; len++) {
         char pointer[514] = "";
         struct faults faults;
@@ -211,4 +204,4 @@ TEST(a_pointer_to_a_key_in_a_body_is_bounded)
     }
 }
 
-TEST_PROGRAM_CLOSING(arena, arena_fini)
+TEST_PROGRAM_ARENA(arena)
