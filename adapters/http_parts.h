@@ -33,6 +33,6 @@ bool http_text_is_token(struct slice text); /* true for a text that can be the n
 /* The outcome of a status code when the definition of the tool does not say otherwise. */
 enum outcome_kind http_status_outcome(int status);
 int64_t http_retry_after_ms(struct slice value, int64_t now_ms,
-                            struct arena *arena); /* from the header Retry-After, seconds or a date; 0: none */
+                            struct arena *arena); /* the header Retry-After, seconds or a date; 0: none */
 
 #endif

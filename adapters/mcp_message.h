@@ -25,7 +25,7 @@ struct slice mcp_write_list(int64_t id, struct slice cursor, bool modern, struct
 
 enum mcp_message_kind { MCP_ANSWER, MCP_REQUEST, MCP_NOTIFICATION };
 
-struct mcp_message { /* its slices are raw JSON within the text that was read */
+struct mcp_message { /* the slices are raw JSON within the text that was read */
     enum mcp_message_kind kind;
     struct slice id, method;
     struct slice result; /* an object, or SLICE_NONE */

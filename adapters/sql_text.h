@@ -9,7 +9,7 @@
 
 struct sql_text {
     struct slice text;    /* the text that the server gets: $key is $N, the number behind the last parameter */
-    struct slice command; /* its first word, in capitals */
+    struct slice command; /* the command's first word, in capitals */
     uint64_t used;        /* bit n - 1 is set when the text has $n */
     int highest;          /* the highest n of a $n */
     bool has_key;         /* the text has $key */

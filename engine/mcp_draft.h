@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "base/errors.h"
 
-#define MCP_DRAFT_TOOLS_MAX 1000 /* as many as one document takes */
+#define MCP_DRAFT_TOOLS_MAX 1000 /* the tools that one document takes */
 
 struct mcp_draft {
     struct arena *arena;

@@ -33,7 +33,7 @@ static const struct setting options_table[] = {
 };
 
 struct asking {
-    struct adapter_host host; /* its address in a call leads back to this struct */
+    struct adapter_host host; /* the address in a call leads back to this struct */
     struct arena arena;
     struct slice server; /* JSON with the token */
     int64_t due_boot_ms;

@@ -152,7 +152,7 @@ struct digest token_certificate_digest(struct slice name)
     return digest_fields("sagad client certificate", &name, 1);
 }
 
-/* As GnuTLS gives them, so that equal bytes are the same name. */
+/* The name as GnuTLS gives it, so that equal bytes are the same name. */
 static bool certificate_name_is_good(struct slice name)
 {
     static const char *const kinds[] = {"DNS:", "URI:", "email:"};

@@ -237,7 +237,7 @@ void grant_watch_free(struct grant_watch *watch)
         return;
     }
     timer_stop(watch->api->loop, &watch->timer);
-    if (watch->asks) { /* its answer is still to come */
+    if (watch->asks) { /* the answer is still to come */
         engine_cancel(watch->api->engine, &watch->asked);
         watch->api = NULL;
         return;

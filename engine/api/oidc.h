@@ -11,7 +11,7 @@
 #include "api/auth.h"
 #include "io/oidc/issuer.h"
 
-#define OIDC_NAME_PREFIX "oidc:" /* then the subject: no token of the file is taken for the person of an issuer */
+#define OIDC_NAME_PREFIX "oidc:" /* the subject follows: no token of the file is taken for the person of an issuer */
 
 struct oidc_options {
     struct issuer_options issuer;             /* url NULL: there is no issuer */

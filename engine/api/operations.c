@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* Those that the query names, or all of the token: the engine takes names with commas between, and no beginnings. */
+/* The sagas that the query names, or all of the token: the engine takes names with commas between, and no
+ * beginnings. */
 static bool read_tools(struct api_request *request, struct slice *out)
 {
     const struct token_tools *tools = &request->tools;

@@ -65,15 +65,15 @@ struct api_request {
     struct slice params[ROUTE_PARAMS_MAX];
     enum role role;
     bool has_token;
-    struct token_tools tools;       /* in the arena; of a grant those of the token that made it */
-    int64_t token_expires_ms;       /* 0: never, or there are no tokens */
-    struct grant *grant;            /* that the request shows instead of a token; NULL: none */
-    struct jwt_use *jwt;            /* that the request shows as its token; NULL: none */
-    struct digest token;            /* whose right this is; looked for again while it waits, and before its answer */
-    bool has_certificate;           /* the right is that of the certificate of the connection */
+    struct token_tools tools; /* in the arena; of a grant those of the token that made it */
+    int64_t token_expires_ms; /* 0: never, or there are no tokens */
+    struct grant *grant;      /* the grant that the request shows instead of a token; NULL: none */
+    struct jwt_use *jwt;      /* the JWT that the request shows as its token; NULL: none */
+    struct digest token;      /* the token of this right; looked for again while it waits, and before its answer */
+    bool has_certificate;     /* the right is that of the certificate of the connection */
     int64_t certificate_expires_ms; /* the end of the connection's good certificate, whoever asks; 0: none */
     bool has_session;               /* the token was shown by the console when its session began, not by this request */
-    struct digest session;          /* its secret */
+    struct digest session;          /* the secret of the session */
     struct slice body;              /* passed json_check(), trimmed; "{}" where none was sent */
     struct engine_request asked;    /* namespace, actor and arena are set */
     bool engine_busy;               /* the engine owes us a `done` */
@@ -94,7 +94,7 @@ struct api_request {
 const struct token *api_find_token(const struct api *api, const struct digest *digest);
 /* The token that the request has shown; NULL when there is none, or it has expired. */
 const struct token *request_token(const struct api_request *request);
-void request_take_token(struct api_request *request, const struct token *token); /* its rights are the request's */
+void request_take_token(struct api_request *request, const struct token *token); /* with its rights */
 /* The engine has answered with an operation. Of a tool that is none of the token's it is as if it did not exist. */
 void request_hide_operation(struct api_request *request);
 /* Answers that are held, and streams, end when the right to them has ended. */

@@ -16,7 +16,7 @@ struct route {
     const char *query;   /* names allowed, separated by spaces; "tag.*" stands for all that begin so */
     void (*handle)(struct api_request *request);
     bool for_tools;           /* a token that is bound to tools may use it */
-    bool takes_any_body;      /* which its handler checks itself */
+    bool takes_any_body;      /* the handler checks the type of the body itself */
     const struct verb *verb;  /* handle_change(); NULL: it changes nothing that exists */
     const char *act, *act_on; /* the act of a change that is no verb: what is written down, and its kind; see acts.c */
 };
@@ -28,7 +28,7 @@ struct route_match {
     const struct route *route;             /* NULL: nothing matches */
     struct slice params[ROUTE_PARAMS_MAX]; /* the parts in braces, in order */
     bool path_known;                       /* the path exists, with other methods */
-    char allow[64];                        /* those methods: "GET, HEAD, POST" */
+    char allow[64];                        /* methods of the path: "GET, HEAD, POST" */
 };
 
 /* HEAD is answered wherever GET is. */

@@ -21,7 +21,7 @@ struct api_options {
     /* NULL: none. Read again when it changes (looked at every 2 s) and by api_reload(). One that
      * stays away has none. */
     const char *tokens_file;
-    struct oidc_options oidc;                 /* whose JWTs are tokens too */
+    struct oidc_options oidc;                 /* the issuer whose JWTs are tokens too */
     const char *tls_cert_file, *tls_key_file; /* PEM; NULL: plain HTTP. Read again by api_reload() */
     const char *tls_client_ca_file;           /* PEM; NULL: no client is asked for a certificate. Read again, too */
     bool behind_proxy;                        /* others reach a plain listener only through a proxy that speaks TLS */

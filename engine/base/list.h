@@ -66,7 +66,7 @@ static inline struct list_link *list_first(const struct list *list) /* NULL when
     return list_empty(list) ? NULL : list->head.next;
 }
 
-static inline struct list_link *list_pop(struct list *list) /* from the front; NULL when empty */
+static inline struct list_link *list_pop(struct list *list) /* takes the link at the front; NULL when empty */
 {
     struct list_link *link = list_first(list);
 

@@ -44,7 +44,7 @@ struct log_field {
 #define LOG_UUID(n, v) ((struct log_field){LOG_FIELD_UUID, (n), {.uuid = (v)}})
 #define LOG_ERR(v) ((struct log_field){LOG_FIELD_ERR, "error", {.err = (v)}})
 
-void log_setup(enum log_level least, enum log_format format); /* until it is called: info, auto */
+void log_setup(enum log_level least, enum log_format format); /* before the first call: info, auto */
 
 /*
  * One line by one write(2). Text from outside cannot forge a line or move a cursor, because control characters are
@@ -53,7 +53,7 @@ void log_setup(enum log_level least, enum log_format format); /* until it is cal
  */
 void log_write(enum log_level level, const char *event, const struct log_field *fields);
 void log_render(struct buffer *out, int64_t at_ms, enum log_level level, const char *event,
-                const struct log_field *fields); /* that line */
+                const struct log_field *fields); /* puts that line */
 
 #define LOG_END ((struct log_field){LOG_FIELD_END, 0, {0}})
 #define log_debug(event, ...)                                                                                          \

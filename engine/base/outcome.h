@@ -17,7 +17,7 @@
     X(OUTCOME_RUNNING, "running")     /* accepted, not done: the probe completes it */                                 \
     X(OUTCOME_RETRY, "retry")         /* nothing happened, for certain; another attempt may help */                    \
     X(OUTCOME_FAILED, "no_effect")    /* nothing happened, for certain; final */                                       \
-    X(OUTCOME_ABSENT, "absent")       /* from a probe only: the operation did not happen */                            \
+    X(OUTCOME_ABSENT, "absent")       /* a probe says so: the operation did not happen */                              \
     X(OUTCOME_UNKNOWN, "unknown")     /* the request was sent, and nobody knows */
 
 #define X(id, name) id,

@@ -145,7 +145,7 @@ static enum err_code directory_make(const char *path, const struct dev_user *use
     if (strlen(real) + 32 > DEV_PATH_BYTES) {
         return err_set(err, ERR_CONFIG, "--dir is longer than %d bytes", DEV_PATH_BYTES - 32);
     }
-    (void)text_fits(out, DEV_PATH_BYTES, real, ""); /* its length was just checked */
+    (void)text_fits(out, DEV_PATH_BYTES, real, ""); /* the length was just checked */
     return directory_check(real, err);
 }
 

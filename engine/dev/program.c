@@ -112,7 +112,7 @@ static void postgres_consider(struct dev_postgres *best, const char *bin, int wa
         return;
     }
     best->major = major;
-    (void)snprintf(best->bin, sizeof(best->bin), "%s", bin); /* as large as any folder that is searched */
+    (void)snprintf(best->bin, sizeof(best->bin), "%s", bin); /* a bin is as large as any folder that is searched */
 }
 
 enum err_code dev_postgres_find(struct dev_postgres *postgres, int major, struct err *err)

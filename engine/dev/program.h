@@ -12,7 +12,7 @@
 #define DEV_PATH_BYTES 1024
 #define DEV_POSTGRES_MAJOR_LEAST 15
 
-struct dev_user { /* as whom the programs run */
+struct dev_user { /* the user as whom the programs run */
     bool changes; /* we are root and become somebody else */
     uid_t uid;
     gid_t gid;

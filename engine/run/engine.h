@@ -40,7 +40,7 @@ struct engine_options {
     uint32_t calls_max;        /* under way at once; further ones queue */
     uint32_t exec_max;         /* child processes at once */
     int64_t park_after_ms;     /* a saga at rest leaves memory after so long */
-    int64_t park_ahead_ms;     /* and stays when it goes on sooner than that */
+    int64_t park_ahead_ms;     /* a saga stays in memory when it goes on sooner than that */
     int64_t key_look_ms;  /* small bundles of keys are put together after so long (store/batch/keys.c); 0: the store's
                              default */
     int64_t forget_share; /* percent of the time for removing ended sagas while turns wait, 1 to 100; see retention.c */
@@ -54,11 +54,11 @@ struct engine_options {
     const char *quotas_file;      /* JSON: what a namespace may ask for in a second (intake/quotas.h); NULL: anything */
     const char *budgets_file;     /* JSON: budgets of tools, namespaces and days (limiter.h); NULL: none */
     const struct egress
-        *egress; /* which addresses tools may call; copied. NULL: only what is denied always is denied */
+        *egress; /* the addresses that tools may call; copied. NULL: only what is denied always is denied */
     const struct programs
-        *programs;            /* which tools may run, and as whom; as long as the engine. NULL: any, as ourselves */
+        *programs;            /* the programs of tools, and their user; they outlive us. NULL: any, as ourselves */
     const char *secrets_file; /* JSON object of names and texts; NULL: only SAGAD_SECRET_NAME variables */
-    const struct payload_keys *payload_keys; /* they seal what the database holds, and outlive us. NULL: none */
+    const struct payload_keys *payload_keys; /* keys of what the database holds; they outlive us. NULL: none */
     bool risk_losing_acknowledged_work;
     /* owns shards and has loaded them; first time only */
     void (*on_ready)(struct engine *engine, void *context);
@@ -106,7 +106,7 @@ struct engine_tag { /* text */
     struct slice name, value;
 };
 
-struct engine_questions { /* which of those that a person is asked */
+struct engine_questions { /* the questions that are wanted */
     uint64_t number;      /* 0: list */
     bool open_only;
     struct slice status; /* without open_only: one of these, with commas between; SLICE_NONE: any */
@@ -123,7 +123,7 @@ struct engine_questions { /* which of those that a person is asked */
     struct slice cursor;
 };
 
-struct engine_sagas { /* which ones; SLICE_NONE and 0: any */
+struct engine_sagas { /* the sagas that are wanted; SLICE_NONE and 0: any */
     struct slice id;  /* the first characters of it, as uuid_range_parse() takes them */
     struct slice status, saga, step, error, waits_for; /* one of these, with commas between */
     struct slice version;                              /* one of these numbers, with commas between */
@@ -136,13 +136,13 @@ struct engine_sagas { /* which ones; SLICE_NONE and 0: any */
     struct slice cursor;
 };
 
-struct act_by { /* whose act a change is, beside namespace and actor */
+struct act_by { /* the person whose act a change is, beside namespace and actor */
     enum role role;
     const char *via;      /* "token", "session", "local"; NULL: it is nobody's act */
-    struct slice address; /* from where; SLICE_NONE: not known */
+    struct slice address; /* the address that it came from; SLICE_NONE: not known */
 };
 
-struct engine_acts {                      /* which acts; SLICE_NONE and 0: any */
+struct engine_acts {                      /* the acts that are wanted; SLICE_NONE and 0: any */
     struct slice actor, verb, saga, tool; /* one of these, with commas between; a saga by name, or one by its id */
     struct slice outcome;                 /* "done", "refused" */
     int64_t since_ms, until_ms;
@@ -183,7 +183,7 @@ struct engine_request {
 
     union { /* in */
         struct {
-            bool engines; /* and the engines, which belong to no namespace */
+            bool engines; /* the engines are read, too; they belong to no namespace */
         } stats;
         struct {
             struct slice document;
@@ -198,7 +198,7 @@ struct engine_request {
         struct {
             struct slice business_id, key /* as in start */, tags /* JSON or none */, budget,
                 loop /* JSON or none, checked */, on_timeout /* text or none */;
-            int64_t deadline_ms; /* from now; 0: the default, 24 h */
+            int64_t deadline_ms; /* the time from now on; 0: the default, 24 h */
             struct trace_context trace;
         } open;
         struct {
@@ -268,7 +268,7 @@ struct engine_request {
         } schedule;
         struct {
             int64_t by_ms, until_ms; /* 0: not so */
-            bool to_next;            /* to what is due next */
+            bool to_next;            /* moves to what is due next */
         } clock;
         struct {
             uint64_t number;   /* the number of the path; 0: all, or the one that `body` makes */
@@ -279,9 +279,9 @@ struct engine_request {
             struct slice cursor;
         } hold;
         struct {
-            struct slice receiver;      /* its name; SLICE_NONE: any */
+            struct slice receiver;      /* the receiver's name; SLICE_NONE: any */
             struct slice state;         /* the state of a list: "pending", "dead"; SLICE_NONE: any */
-            const struct slice *events; /* to send again: ids */
+            const struct slice *events; /* the ids of events to send again */
             size_t event_count;         /* 0: all */
             struct slice note;
             size_t limit;
@@ -291,12 +291,12 @@ struct engine_request {
             struct uuid id;         /* the id of the new grant, or of the one to revoke */
             struct digest secret;   /* the secret of the new grant */
             struct slice body;      /* the body of the new grant: JSON */
-            struct saga_id saga;    /* that the new one is for; nil: it is for a run */
+            struct saga_id saga;    /* the saga that the new one is for; nil: it is for a run */
             int64_t expires_ms;     /* the end of the new grant */
             struct slice purpose;   /* the purpose of the new grant: its run or its saga, for the act */
-            const struct uuid *ids; /* to find */
+            const struct uuid *ids; /* the ids to find */
             size_t id_count;
-            struct slice issuer_token; /* to revoke: SHA-256 in hex of the token that made it; SLICE_NONE: any */
+            struct slice issuer_token; /* the SHA-256 in hex of the token whose grants are revoked; SLICE_NONE: any */
             bool with_ended;           /* a list has those that have ended, too */
             size_t limit;
             struct slice cursor;

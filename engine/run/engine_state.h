@@ -29,7 +29,7 @@ struct engine {
     enum engine_phase phase;
     struct store *store;
     struct leases *leases;    /* NULL before the database is there, and after they are released */
-    struct adapter_host host; /* its connections are the engine's, too; the store has its own */
+    struct adapter_host host; /* the host's connections are the engine's, too; the store has its own */
     struct secrets secrets;
     struct arena arena; /* names and options */
     struct shard shards[SHARD_COUNT];

@@ -10,7 +10,7 @@ void readiness_watch(struct engine *engine, struct store_options *options); /* f
 void readiness_stop(struct engine *engine); /* the store is closed, and says nothing more of the database */
 
 bool engine_has_database(const struct engine *engine);      /* it is connected */
-bool engine_knows_definitions(const struct engine *engine); /* they have been read once */
+bool engine_knows_definitions(const struct engine *engine); /* definitions have been read once */
 void engine_reload_definitions(struct engine *engine);
 void engine_start_leases(struct engine *engine); /* as soon as definitions and holds are known */
 void engine_check_ready(struct engine *engine);

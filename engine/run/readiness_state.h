@@ -9,9 +9,9 @@ struct readiness {
     bool told;               /* on_ready was called */
     bool database;           /* it is connected */
     bool refused;            /* this engine must not run on it */
-    bool definitions;        /* they have been read once */
-    bool loading;            /* they are being read */
-    bool stale;              /* and have changed meanwhile */
+    bool definitions;        /* definitions have been read once */
+    bool loading;            /* definitions are being read */
+    bool stale;              /* definitions have changed meanwhile */
     struct err reason;       /* for not being ready */
     struct timer away_timer; /* the database is away: when it runs out, who waits is told */
     struct load_definitions load;

@@ -20,7 +20,7 @@ static void read_rows(struct job *job, const struct db_rows *rows, struct grant_
                                   .expires_ms = db_timestamptz(rows, i, 5),
                                   .revoked_ms = db_is_null(rows, i, 6) ? 0 : db_timestamptz(rows, i, 6),
                                   .revocation = arena_slice(job->arena, db_bytes(rows, i, 7))};
-        if (secret.len == sizeof(row->secret.bytes)) { /* else no token has this digest */
+        if (secret.len == sizeof(row->secret.bytes)) { /* no token has this digest */
             memcpy(row->secret.bytes, secret.ptr, secret.len);
         }
     }

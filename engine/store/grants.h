@@ -25,7 +25,7 @@ struct grant_put { /* may be made again with the same id; ERR_NOT_FOUND when its
 };
 void store_grant_put(struct store *store, struct grant_put *put);
 
-struct grant_read { /* those of these grants that hold, in any order */
+struct grant_read { /* the grants that hold, of these, in any order */
     struct store_read read;
     const struct uuid *ids; /* in */
     size_t id_count;        /* in */

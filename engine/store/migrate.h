@@ -9,7 +9,7 @@ struct migration {
     const char *sql;
 };
 
-extern const struct migration migrations[]; /* by version, without gaps; ends with version 0 */
+extern const struct migration migrations[]; /* the migrations by version, without gaps; the end is version 0 */
 
 int migrate_newest(void); /* the version of the schema that this program runs on */
 

@@ -350,7 +350,7 @@ static bool check_version(const struct conn_facts *facts, struct err *err)
 
 static void on_schema_checked(struct db_transaction *transaction);
 
-/* Which keys does the data need? Ours is among them before anything is sealed under it. */
+/* The keys that the data needs. Ours is among them before anything is sealed under it. */
 static size_t put_payload_keys(struct conn *conn, size_t at)
 {
     const struct payload_keys *keys = conn->store->options.payload_keys;

@@ -273,7 +273,7 @@ struct stored_turn {
     int64_t at_ms;
     int64_t epoch;        /* the epoch of the lease under which it was decided; 0: not read */
     struct slice payload; /* borrowed during the callback, or in the request's arena */
-    struct slice rest;    /* by store_read_saga(): as append.rest; SLICE_NONE: none, or not read */
+    struct slice rest;    /* store_read_saga() sets it: as append.rest; SLICE_NONE: none, or not read */
     const char *fault;    /* why the payload does not open, in a sentence; NULL: it is as it was written */
 };
 
@@ -385,12 +385,12 @@ struct list_engines { /* reads the tables of engines and shards, and how the dat
     } shards[SHARD_COUNT];
     struct database_facts {
         struct slice version, fsync, full_page_writes, synchronous_commit, synchronous_standby_names;
-        int64_t now_ms;         /* by the database's clock */
+        int64_t now_ms;         /* the time by the database's clock */
         int64_t clock_ahead_ms; /* how far our clock is ahead of it; late by the way of the answer */
         int64_t timeline;       /* the timeline of its write-ahead log; 0: the server is in recovery */
         int64_t schema;
         int64_t connections_max, connections; /* for all but superusers; of all clients */
-        int64_t standbys;                     /* that stream from it, as far as our role may see */
+        int64_t standbys;                     /* the standbys that stream from it, as far as our role may see */
         int64_t standby_lag_ms;               /* the lag of the slowest standby; -1: unknown */
         int64_t losses_open;                  /* losses of history that nobody has accepted */
     } database;
@@ -779,7 +779,7 @@ struct stored_event {
     struct slice payload; /* a turn; SLICE_NONE: of another namespace */
     struct slice reason;  /* the reason of a case of which no log tells, or SLICE_NONE; and: */
     uint64_t number;
-    bool is_resolved;  /* else opened */
+    bool is_resolved;  /* a case is resolved; false: opened */
     struct slice type; /* the type of an event of which no log tells, such as hold.placed, or SLICE_NONE; and: */
     struct uuid id;
     struct slice subject, data; /* data: JSON, members of the event's data */

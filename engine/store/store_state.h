@@ -18,7 +18,7 @@
 #define STORE_CONNS_MAX (STORE_WRITERS_MAX + STORE_READERS_MAX)
 #define STORE_SERVER_LEAST 150000
 #define STORE_ADVISORY_SHARDS 0x53474144      /* class of the advisory locks of shards: "SGAD" */
-#define STORE_ADVISORY_DEFINITIONS 0x53474145 /* and of registering definitions */
+#define STORE_ADVISORY_DEFINITIONS 0x53474145 /* the lock of registering definitions */
 #define STORE_INSTANCE_BYTES 17
 
 struct conn;
@@ -144,11 +144,10 @@ struct history {
     bool is_there;                       /* the row of the loss; a history that was rewound once may be so again */
     uint64_t lacking;                    /* shards of which something is missing */
     struct shard_mark seen[SHARD_COUNT]; /* the highest that the lease table has shown */
-    int64_t turns[SHARD_COUNT]; /* that were confirmed, of shards that are ours: what was in the table when they were
-                                   taken, and ours */
+    int64_t turns[SHARD_COUNT]; /* confirmed turns of our shards: those of the table when they were taken, and ours */
     size_t asked;               /* connections, one after another */
     uint32_t number;            /* how many histories were accepted: an append of an earlier one is not made any more */
-    struct uuid loss;           /* its row in history_loss */
+    struct uuid loss;           /* the row in history_loss */
     struct err err;
     struct timer poll;
     struct arena arena;
@@ -173,14 +172,14 @@ struct inbox_watch {
     size_t row_count;
     struct uuid after; /* where the next page begins: rows that wait for long must not hide those behind them */
     struct list drops; /* under way */
-    struct uuid consumed[CONSUMED_MAX]; /* since the poll under way was sent */
+    struct uuid consumed[CONSUMED_MAX]; /* the inputs consumed since the poll under way was sent */
     size_t consumed_count;
 };
 
 /* --- answers (answers.c) --- */
 
 struct answers {
-    struct list puts; /* to be written when the ones under way are */
+    struct list puts; /* the answers to be written when the ones under way are */
     bool putting;
     struct deferred put_soon;
     struct timer put_again, sweep;
@@ -256,7 +255,7 @@ struct key_sweep { /* keys.c */
     struct arena arena;
     uint32_t shard;        /* the one under way, or the next */
     int64_t bundles_max;   /* in one statement */
-    int64_t bundles, keys; /* that it has looked at */
+    int64_t bundles, keys; /* the bundles and keys that it has looked at */
     bool under_way;        /* a statement: no timer runs */
     bool is_behind;        /* in this round something was left that is due */
     bool is_fed;           /* keys were made known here, or bundles were due, since this round began */
@@ -267,7 +266,7 @@ struct key_sweep { /* keys.c */
 
 struct run_reads {        /* runs.c */
     struct list waiting;  /* struct read_run */
-    struct deferred soon; /* those that wait are read at the end of this turn of the loop */
+    struct deferred soon; /* the reads that wait begin at the end of this turn of the loop */
     size_t under_way;     /* statements */
 };
 
@@ -304,13 +303,13 @@ struct store {
     struct timer trouble_timer;
     int64_t low_ms[SHARD_COUNT]; /* the highest low that a renewal may have set; 0: none */
 
-    /* its unfinished sagas were handed over since the lease was taken: `low` may move */
+    /* unfinished sagas of the shard were handed over since the lease was taken: `low` may move */
     bool loaded[SHARD_COUNT];
     unsigned loads_due[SHARD_COUNT]; /* counts takings, to tell a load from an earlier one */
 
     struct list loads;  /* shard loads that wait for their turn, or for a connection */
-    size_t loads_begun; /* that wait no more, or only for a connection */
-    struct list jobs;   /* and writing requests whose answer was lost */
+    size_t loads_begun; /* the loads that wait no more, or only for a connection */
+    struct list jobs;   /* the jobs, writing requests whose answer was lost among them */
     struct run_reads runs;
     struct inbox_watch inbox;
     struct answers answers;
@@ -369,7 +368,7 @@ void history_fini(struct store *store);
 void history_note(struct store *store, const struct conn *writer, const struct append *append); /* it was confirmed */
 void history_forget(struct store *store, uint32_t shard, struct saga_id saga); /* it is about to be removed */
 size_t history_put_checks(struct conn *conn, size_t at);  /* adds to the check_queries; how many there are then */
-bool history_is_good(struct conn *conn, struct err *err); /* by what they answered */
+bool history_is_good(struct conn *conn, struct err *err); /* judges by what they answered */
 /* It is another one: of the shards `lacking` something is missing. */
 void history_found(struct store *store, uint64_t lacking, const struct err *err);
 void history_torn(struct batch *batch); /* the same, by an append behind a hole */
@@ -414,7 +413,7 @@ void batch_ask_taken(struct batch *batch);
 void batch_taken_done(struct batch *batch);
 void batch_ask_epochs(struct batch *batch);
 void batch_epochs_done(struct batch *batch);
-void batch_lost(struct batch *batch);    /* its answer was lost */
+void batch_lost(struct batch *batch);    /* the answer was lost */
 void batch_resolve(struct batch *batch); /* the next step, if there is a connection */
 void batch_ending_done(struct batch *batch);
 void batch_looking_done(struct batch *batch);

@@ -142,7 +142,7 @@ static int follow(struct watching *watching)
 
 /* --- all namespaces --- */
 
-#define NAMESPACES_MAX 256 /* that one command follows; each has a cursor of its own */
+#define NAMESPACES_MAX 256 /* the namespaces that one command follows; each has a cursor of its own */
 #define ROUND_US 500000
 
 struct round {

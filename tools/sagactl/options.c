@@ -282,7 +282,7 @@ static bool take_token(struct ctl *ctl, const struct context *context)
     return true;
 }
 
-/* As with tokens: what the environment has may be for another server than that of a context. */
+/* The server of the environment may be another one than that of a context, as with tokens. */
 static const char *take_file(struct ctl *ctl, const char *option, const struct context *context, struct slice stored,
                              const char *variable)
 {

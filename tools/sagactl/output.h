@@ -71,7 +71,7 @@ void table_put_costs(struct table *table, struct cell *row, size_t column, struc
 
 /* Prints each member on a line; leaves out empty members. */
 void print_facts(struct ctl *ctl, struct slice object, int indent);
-/* As print_facts(), of a case; each step that is open has a line in words. */
+/* The facts of a case, as by print_facts(); each step that is open has a line in words. */
 void print_evidence(struct ctl *ctl, struct slice evidence, int indent);
 /* Prints as -o and --jq say: JSON, YAML, or the output of the jq program. Where -o is a table it prints JSON. It adds a
  * line end. */

@@ -37,7 +37,7 @@ struct thing {
 
 struct tally { /* what happened for one request */
     struct slice request;
-    int64_t done[ENTRY_KIND_COUNT], undone[ENTRY_KIND_COUNT]; /* by the kind of the thing */
+    int64_t done[ENTRY_KIND_COUNT], undone[ENTRY_KIND_COUNT]; /* counts by the kind of the thing */
 };
 
 const char *entry_kind_name(enum entry_kind kind)

@@ -37,7 +37,7 @@ struct identity_sources {
 
 struct identity {
     struct slice run, step, scope, turn, emission; /* texts; SLICE_NONE: nobody says */
-    bool run_is_told;                              /* by the host, for sagad: not by a key that it sends anyway */
+    bool run_is_told;                              /* the host tells it, for sagad: it is no key that it sends anyway */
     bool has_saga;
     struct saga_id saga; /* the saga of the handle */
 };

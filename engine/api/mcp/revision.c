@@ -143,7 +143,7 @@ bool mcp_revision_holds(struct mcp_exchange *exchange)
     struct slice header = http_exchange_header(exchange->request->exchange, "mcp-protocol-version");
 
     if (slice_is(header, MCP_VERSION_STATELESS)) {
-        message->era = ERA_STATELESS; /* also where `_meta` has forgotten to say so */
+        message->era = ERA_STATELESS; /* a client is stateless also where `_meta` has forgotten to say so */
     }
     if (!message->id.ptr) {
         return true; /* no revision says anything of the headers of notifications */

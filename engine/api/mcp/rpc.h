@@ -19,11 +19,11 @@ enum rpc_code { /* the errors of the protocol; what a tool refuses is a result *
                 RPC_VERSION_UNKNOWN = -32022
 };
 
-enum rpc_era { ERA_HANDSHAKE /* until 2025-11-25 */, ERA_STATELESS /* since 2026-07-28 */ };
+enum rpc_era { ERA_HANDSHAKE /* the revisions until 2025-11-25 */, ERA_STATELESS /* the revisions since 2026-07-28 */ };
 
 struct rpc_message {
     enum rpc_era era;
-    bool is_answer;              /* to a request of ours; we make none */
+    bool is_answer;              /* an answer to a request of ours; we make none */
     struct slice id;             /* JSON, a string or an integer; SLICE_NONE: a notification, which gets no answer */
     struct slice method;         /* text */
     struct slice params, meta;   /* JSON objects; SLICE_NONE where there is none */

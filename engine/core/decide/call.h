@@ -16,7 +16,7 @@
 
 struct call_case { /* it keeps what the core knows of one emission while it decides */
     struct machine *m;
-    struct slice step;         /* its name as it stands in the key */
+    struct slice step;         /* the step's name as it stands in the key */
     const struct tool *tool;   /* the newest version, for a new operation */
     uint32_t found;            /* the operation that it is a repeat of, or STEP_NONE */
     uint32_t newest;           /* the newest of all generations of that identity, or STEP_NONE */

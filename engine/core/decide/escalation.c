@@ -16,7 +16,7 @@ struct question {
     struct slice actor, note; /* the person who has it asked */
 };
 
-#define REASON_ASKED "asked" /* by a person */
+#define REASON_ASKED "asked" /* a person asked */
 
 /* Must a person decide what becomes of this operation? */
 static bool question_stands(const struct saga *saga, uint32_t step, enum direction direction)

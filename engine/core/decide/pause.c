@@ -145,7 +145,7 @@ bool pause_forbids(const struct record *record)
     case RECORD_BYPASS_SIGNED:
     case RECORD_SAGA_RESUMED:
     case RECORD_SAGA_RELEASED:
-    case RECORD_SAGA_FAILING: /* by a person, and ends the pause */
+    case RECORD_SAGA_FAILING: /* a person does it, and ends the pause */
     case RECORD_COMPENSATION_RETRYING:
     case RECORD_COMPENSATION_RUNNING:
     case RECORD_COMPENSATION_UNKNOWN:

@@ -89,7 +89,7 @@ struct definition *saga_read(struct reader *reader, struct slice body, uint32_t 
                           &definition->budget);
     }
     (void)members_duration(&m, "retention", 1, DURATION_MS_MAX,
-                           &definition->retention_ms); /* by default sagas are kept for ever */
+                           &definition->retention_ms); /* sagas are kept for ever by default */
     if (members_text(&m, "retired", &definition->retired) && definition->retired.len == 0) {
         faults_add(reader->faults, members_pointer(&m, "retired"),
                    "`retired` says why, and what to start instead; leave it out where sagas may be started");

@@ -175,10 +175,10 @@ struct step_definition {
     bool not_by_starter;      /* whoever started the saga may not decide STEP_APPROVE */
     struct template when;     /* a condition; where it does not hold, the step is skipped */
     enum on_failure on_failure;
-    struct retry_policy retry;     /* that of the step, else of the tool, else of the class */
+    struct retry_policy retry;     /* the policy of the step, else of the tool, else of the class */
     struct retry_policy own_retry; /* only the members that the step has; 0: it has none */
     int64_t timeout_ms;
-    struct compensator compensate; /* that of the step, else of the tool */
+    struct compensator compensate; /* the undo of the step, else of the tool */
     bool terminal;                 /* nothing undoes it; a child is terminal where one of its steps is */
     const uint32_t *after;         /* the indexes of the steps that it waits for */
     uint32_t after_count;

@@ -32,18 +32,18 @@ struct offered { /* a definition that may be offered */
 };
 
 struct offer {
-    struct slice name; /* that clients see */
+    struct slice name; /* the name that clients see */
     enum definition_kind kind;
-    struct slice definition, body; /* its own name, and what it was registered with */
+    struct slice definition, body; /* the definition's own name, and what it was registered with */
     struct exposure exposure;
-    bool reads;       /* its effect is `read`, whatever the arguments */
+    bool reads;       /* the effect is `read`, whatever the arguments */
     bool is_terminal; /* nothing undoes it */
     bool coalesces;   /* a repeat gets what the first call got */
     bool takes_saga;  /* the model may name an open saga as the argument `saga`; so of `step` and `scope` */
     bool takes_step, takes_scope;
 };
 
-struct offers { /* by name */
+struct offers { /* the offers, sorted by name */
     struct arena arena;
     struct offer *items;
     size_t count;

@@ -108,7 +108,7 @@ struct tool_finder {
     struct slice (*near)(struct tool_finder *finder,
                          struct slice name); /* a name that was probably meant; may be NULL */
     bool (*is_checked)(struct tool_finder *finder,
-                       const struct tool *tool); /* its compensator was looked for already; may be NULL */
+                       const struct tool *tool); /* the compensator was looked for already; may be NULL */
     /* The same for sagas, as children: `why` is what is wrong with a registered one, SLICE_NONE when that is said
      * elsewhere. */
     enum tool_lookup (*find_saga)(struct tool_finder *finder, struct slice name, const struct definition **out,

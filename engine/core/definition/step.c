@@ -390,7 +390,7 @@ static void read_after(struct saga_reader *s, struct step_definition *step, cons
     size_t before = reader_faults(reader);
     uint32_t *after, count = 0;
 
-    if (!value.ptr) { /* by default a step waits for the one written before it */
+    if (!value.ptr) { /* a step waits for the one written before it, by default */
         after = arena_array(reader->arena, 1, sizeof(*after));
         if (step->index > 0) {
             after[count++] = step->index - 1;

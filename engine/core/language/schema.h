@@ -12,7 +12,7 @@
 #include "base/arena.h"
 #include "base/errors.h"
 
-struct schema; /* its memory is in the arena */
+struct schema; /* the memory of a schema is in the arena */
 
 const struct schema *schema_compile(struct slice json, struct slice pointer, struct arena *arena,
                                     struct faults *faults);

@@ -54,7 +54,7 @@ struct schema {
     bool has_bound[BOUND_COUNT];
     int64_t bound[BOUND_COUNT];
     struct slice limit[LIMIT_COUNT];
-    struct slice *enum_canonical; /* also for const */
+    struct slice *enum_canonical; /* the canonical forms of an enum or a const */
     size_t enum_count;
     struct slice enum_text;
     struct slice *required;

@@ -59,7 +59,7 @@ struct tail { /* how a play went on from a state in which nothing was wrong any 
 };
 
 struct prover {
-    const struct definition *definition; /* as written */
+    const struct definition *definition; /* the definition as it was written */
     struct prove_symbols symbols;        /* the symbols of the classes being played */
     const struct definition *canon;      /* the definition with all members of groups; NULL until it is known */
     struct prove_symbols canon_symbols;  /* the symbols that `canon` is made of */

@@ -44,7 +44,7 @@ struct prove_book { /* the truth about one step */
     bool maybe; /* nobody will ever say: it must not be left standing, and may be undone */
     bool undone;
     bool undo_begun;
-    uint32_t number; /* which step of `canon` it is */
+    uint32_t number; /* the step of `canon` */
 };
 
 struct prove_world {
@@ -53,13 +53,13 @@ struct prove_world {
     const struct definition *canon;
     struct saga saga;
     struct arena *arena, *turn; /* what this play keeps; what one decision needs */
-    struct prove_book *books;   /* by the saga's own steps */
+    struct prove_book *books;   /* books of the saga's own steps */
     uint32_t book_count, book_room;
     uint32_t *undone; /* numbers, in order */
     uint32_t undone_count;
     struct prove_point point;
     bool struck; /* the trouble has begun */
-    bool healed; /* and is over: what is asked from now on is answered */
+    bool healed; /* the trouble is over: what is asked from now on is answered */
     bool abort_next;
     uint32_t decisions; /* the number of decisions of people */
     uint32_t turns;
@@ -73,7 +73,7 @@ struct prove_world {
 };
 
 void prove_world_open(struct prove_world *world, const struct definition *symbolic, const struct definition *canon,
-                      struct arena *arena, struct arena *turn); /* and start */
+                      struct arena *arena, struct arena *turn); /* starts the saga, too */
 /* A world for a saga that has lived until now, of which nothing is held against the books. Borrows from `saga`. */
 void prove_world_adopt(struct prove_world *world, const struct saga *saga, const struct definition *symbolic,
                        int64_t now_ms, struct arena *arena, struct arena *turn);
@@ -81,7 +81,7 @@ void prove_world_fork(struct prove_world *world, const struct prove_world *from,
 bool prove_world_move(struct prove_world *world); /* one turn; false: at rest, `violation` says whether well */
 void prove_world_do(struct prove_world *world, const struct want *want);
 void prove_world_skip(struct prove_world *world,
-                      uint32_t step); /* its condition does not hold; only where it is evaluated */
+                      uint32_t step); /* the condition does not hold; only where it is evaluated */
 void prove_world_abort(struct prove_world *world);
 /* An input from outside. False: the saga refuses it, or nothing came of it. */
 bool prove_world_feed(struct prove_world *world, struct saga_input input);

@@ -22,7 +22,7 @@
 struct loop_entry {
     uint64_t call;   /* the digest of tool, scope and fingerprint */
     uint64_t answer; /* the digest of what it was given; 0: not answered yet */
-    uint32_t step;   /* whose operation it was about */
+    uint32_t step;   /* the step whose operation it was about */
 };
 
 struct loop_guard {

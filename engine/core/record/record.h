@@ -105,7 +105,7 @@ enum source { /* how an outcome was learnt */
  * that have a member by their last words: "retrying" is both step.retrying and compensation.retrying.
  */
 struct record {
-    uint64_t seq; /* its place in the log: 1 for the first record, then without gaps */
+    uint64_t seq; /* the record's place in the log: 1 for the first record, then without gaps */
     int64_t at_ms;
     enum record_type type;
     uint32_t step; /* the index of its step; STEP_NONE: it is a record of the saga */

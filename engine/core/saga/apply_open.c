@@ -184,7 +184,7 @@ void apply_duplicate(struct saga *saga, const struct record *record)
 
     op->duplicates++;
     count_emission(saga, record);
-    if (!counts) { /* until it is answered, a repeat is a race and not a loop */
+    if (!counts) { /* a repeat is a race, and not a loop, until the first one is answered */
         if (!known) {
             take_turn(saga, record);
         }

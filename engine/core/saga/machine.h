@@ -42,7 +42,7 @@ struct terms {
     int64_t probe_limit_ms;    /* probes give up then */
     int64_t visible_ms;        /* `absent` counts when asked then or later */
     int64_t asking_from_ms;    /* 0; else whoever asks now has taken it over then */
-    bool stopping;             /* not wanted any more: what surely did not happen is not tried again */
+    bool stopping;             /* the want is withdrawn: what surely did not happen is not tried again */
     bool one_probe;            /* somebody had it probed once more: one answer, then it is a person's again */
 };
 struct terms operation_terms(const struct saga *saga, uint32_t step, enum direction direction);
@@ -54,7 +54,7 @@ int64_t operation_quiet_ms(const struct saga *saga, uint32_t step, enum directio
 /* The class of an operation: frozen when it began; before that its tool's, the stricter one where it depends on the
  * arguments. */
 enum effect operation_effect(const struct saga *saga, uint32_t step, enum direction direction);
-struct slice step_key_name(const struct saga *saga, uint32_t step); /* as it stands in the key */
+struct slice step_key_name(const struct saga *saga, uint32_t step); /* the name as it stands in the key */
 struct arena *saga_memory(const struct saga *saga);                 /* where the state, or the copy of it, grows */
 /* What of the budget one more call of this tool would go beyond: "calls", "emissions" or "micros"; NULL: nothing. A
  * repeat of a call that begins nothing new is an emission only. */
@@ -67,9 +67,9 @@ enum err_code saga_admits(const struct saga *saga, const struct tool *tool, enum
 bool step_is_over(
     const struct saga *saga,
     uint32_t step); /* completed, skipped, or failed where that does not matter: what comes after it may start */
-bool step_is_ready(const struct saga *saga, uint32_t step);            /* to be begun now */
+bool step_is_ready(const struct saga *saga, uint32_t step);            /* the step can begin now */
 bool step_needs_evaluation(const struct saga *saga, uint32_t step);    /* is about its arguments or scope */
-bool step_may_stand(const struct saga *saga, uint32_t step);           /* its effect took place, or may have */
+bool step_may_stand(const struct saga *saga, uint32_t step);           /* the effect took place, or may have */
 bool step_can_be_undone_blind(const struct saga *saga, uint32_t step); /* although nobody knows whether it happened */
 bool saga_is_finished(
     const struct saga *saga); /* all forward work is done, for good or because a terminal step has completed */
@@ -226,7 +226,7 @@ bool forward_condition_stops(struct machine *m, uint32_t step);
 /* Begin it, or skip it. False: it is not ready, or has to be evaluated first. */
 bool forward_take_turn(struct machine *m, uint32_t step);
 void forward_refuse_arguments(struct machine *m, uint32_t step, struct slice detail);
-void forward_skip(struct machine *m, uint32_t step); /* its condition does not hold */
+void forward_skip(struct machine *m, uint32_t step); /* the condition does not hold */
 bool forward_advance(
     struct machine *m); /* each advance emits the next record that needs no further input; false: there is none */
 bool failing_advance(struct machine *m);
@@ -257,13 +257,13 @@ void group_fail(
     struct why why); /* the step has failed, and whatever goes down with it: a child around it, or the saga */
 void group_output(struct machine *m, uint32_t step, struct slice output,
                   struct slice error);              /* EVALUATE_OUTPUT of a child */
-void group_timer(struct machine *m, uint32_t step); /* its deadline, or its end where the turn before was full */
+void group_timer(struct machine *m, uint32_t step); /* the deadline, or the end where the turn before was full */
 
 /* decide/wait.c */
 bool step_is_wait(const struct saga *saga, uint32_t step);
 bool wait_advance(struct machine *m); /* what has waited for a time that has come, or for a signal that is kept */
 void wait_begin(struct machine *m, uint32_t step, struct slice value); /* value: what its main template gave */
-void wait_over(struct machine *m, uint32_t step);                      /* its time has come */
+void wait_over(struct machine *m, uint32_t step);                      /* the time has come */
 enum err_code wait_signal(struct machine *m);
 void wait_complete(struct machine *m, uint32_t step, struct slice result);
 void wait_fail(struct machine *m, uint32_t step, struct why why);
@@ -287,8 +287,8 @@ void followers_put(struct machine *m, struct record *record); /* into saga.compl
 bool check_followers(const struct saga *saga, const struct record *record, struct err *err);
 
 /* decide/pause.c */
-bool pause_holds(
-    const struct saga *saga); /* by a person: nothing begins and no clock runs. After a loop only calls are refused */
+/* A person paused it: nothing begins and no clock runs. After a loop only calls are refused. */
+bool pause_holds(const struct saga *saga);
 enum err_code pause_decide(struct machine *m);
 void pause_end(struct saga *saga, int64_t at_ms); /* it is resumed, or undone: all clocks go on where they stood */
 struct standing {                                 /* the standing of clocks */
@@ -303,7 +303,7 @@ void hold_begin_turn(struct machine *m); /* clocks go on before anything is deci
 void hold_end_turn(struct machine *m);   /* clocks stand from here on, or go on */
 void hold_end(struct saga *saga, int64_t at_ms);
 bool check_hold(const struct saga *saga, const struct record *record, struct err *err);
-bool call_is_held(const struct machine *m, uint32_t step, enum direction direction); /* by a person: it waits */
+bool call_is_held(const struct machine *m, uint32_t step, enum direction direction); /* a person holds it */
 
 /* decide/compensate.c */
 bool undo_advance(struct machine *m);

@@ -369,7 +369,7 @@ bool saga_write_rest(const struct saga *saga, struct buffer *out)
     }
     put_number(&writer, REST_FORM);
     digest_at = writer.at;
-    put_bytes(&writer, digest.bytes, DIGEST_BYTES); /* its place */
+    put_bytes(&writer, digest.bytes, DIGEST_BYTES); /* the place of the digest */
     digested = writer.at;
     put_number(&writer, (uint64_t)saga->created_ms);
     put_fields(&writer, saga_fields, COUNT_OF(saga_fields), saga, saga->created_ms);

@@ -91,7 +91,7 @@ struct case_round {
     uint32_t round; /* 1 for the first */
     int64_t opened_ms, resolved_ms /* 0: it is open */;
     struct slice reason;
-    struct slice action, verdict, actor, note; /* from escalation.resolved on */
+    struct slice action, verdict, actor, note; /* members from escalation.resolved on */
     struct slice request;                      /* the Idempotency-Key of the answer; SLICE_NONE: it had none */
     const struct case_round *before;           /* the round before; NULL: this is the first */
 };
@@ -124,16 +124,16 @@ struct operation { /* one intended effect: the forward or the undo operation of 
     bool expired;         /* answers no duplicates any more: result and arguments are gone */
     bool late;            /* evidence came that contradicts how it was settled: a person decides */
     bool denied;          /* with `late`: the evidence says that it did not happen */
-    bool known_before;    /* by late evidence: the receiver may know the key since its first call */
+    bool known_before;    /* evidence came late: the receiver may know the key since its first call */
     uint32_t ruled_out;   /* attempts up to this one did not happen, by a person's word */
     uint32_t other_key_attempts; /* attempts made under keys of earlier generations: their answers say nothing about
                                     this key */
     uint32_t other_probes;       /* probes answered when it became unknown before */
-    int64_t window_from_ms;      /* since when the receiver remembers the key; 0: it has not seen it */
+    int64_t window_from_ms;      /* the receiver remembers the key since then; 0: it has not seen it */
     int64_t prior_sent_ms,
         prior_window_ms;       /* last_sent_ms and window_from_ms before the current attempt, in case that never left */
     int64_t settled_ms;        /* when the last attempt ended: no byte of it can have left later */
-    int64_t unknown_ms;        /* since when probes ask */
+    int64_t unknown_ms;        /* probes ask since then */
     int64_t probed_ms;         /* when the last probe answered */
     int64_t round_ms;          /* when this round of attempts began */
     int64_t changed_ms;        /* when the last record about it was made, and with it due_ms */
@@ -177,9 +177,9 @@ struct bypass { /* an operator's signature for one more execution of an operatio
 };
 
 enum plan_state {               /* the state of a step in the undo plan */
-                  PLAN_NONE,    /* not in it: nothing to undo */
+                  PLAN_NONE,    /* the step is not in the plan: there is nothing to undo */
                   PLAN_VERDICT, /* nobody knows whether it took effect: waits for a person */
-                  PLAN_READY,   /* to be undone when what came after it is */
+                  PLAN_READY,   /* the step is undone when what came after it is */
                   PLAN_ACTIVE,
                   PLAN_DONE,
                   PLAN_FAILED, /* given up: waits for a person */
@@ -200,7 +200,7 @@ struct step {
     uint64_t begun_seq, settled_seq; /* what was settled before another began comes before it in the order of undoing */
     struct slice item;               /* an element of for_each: what it is for */
     /* members of a group */
-    uint32_t first, count;       /* its members, from step.opened on */
+    uint32_t first, count;       /* the members of the group, from step.opened on */
     uint32_t begun, over;        /* so many of them are: elements begin in order */
     enum saga_phase group_phase; /* the phase of a child that is undone on its own; PHASE_FORWARD else */
     uint32_t failing_step;       /* then: what has failed in it */
@@ -209,7 +209,7 @@ struct step {
     uint32_t undo_active; /* 1: it is being undone; of a child: so many of its units are, see undo_unit() */
     uint64_t approval;    /* STEP_APPROVE: its number */
     struct slice undone_by, undone_note;   /* who undid its effect by hand */
-    struct slice decided_by, decided_note; /* then, from approval.decided on */
+    struct slice decided_by, decided_note; /* who decided it, and why, from approval.decided on */
 };
 
 extern const struct operation operation_none; /* OP_NONE: no record of it yet */
@@ -250,7 +250,7 @@ struct saga {
     struct trace_context trace; /* the trace of the start; none where the start did not say, or traces are not sent */
     int64_t created_ms, updated_ms, ended_ms, deadline_ms /* 0: none or over */;
     int64_t active_ms;                           /* a run's last record other than run.rested was made then */
-    struct slice failing_reason, failing_detail; /* from PHASE_FAILING on; of one that completed: of output or then */
+    struct slice failing_reason, failing_detail; /* why, from PHASE_FAILING on; completed: why output or then failed */
     struct slice failing_by, failing_note;       /* who said so, where a person or an agent did */
     uint32_t failing_step;
     struct step *steps; /* definition->step_count of them */
@@ -273,8 +273,8 @@ struct saga {
     struct budget used;   /* calls begun, emissions, money booked and reserved */
     struct slice paused;  /* why; SLICE_NONE: it is not */
     struct slice paused_by, paused_note; /* then: by whom, and what they said; SLICE_NONE: a loop guard's */
-    int64_t paused_ms;                   /* since when; the deadline stands still meanwhile */
-    int64_t held_ms;                     /* since when a hold keeps a call of it and its clocks stand; 0: none does */
+    int64_t paused_ms;                   /* the saga is paused since then; the deadline stands still meanwhile */
+    int64_t held_ms;                     /* a hold keeps a call since then, and the clocks stand; 0: none does */
     int64_t held_before_ms;              /* how long holds did that before */
     struct slice conversation_turn;
     struct loop_guard *loop;           /* NULL: a defined saga, which has none */
@@ -285,7 +285,7 @@ struct saga {
     /* defined sagas */
     struct kept_signal *signals;        /* SIGNALS_MAX at most that are not taken */
     uint32_t signal_count, signal_kept; /* in all; not taken */
-    const struct lock *locks;           /* from lock.wanted on, sorted; lock_taken of them are ours */
+    const struct lock *locks;           /* the locks from lock.wanted on, sorted; lock_taken of them are ours */
     uint32_t lock_count, lock_taken;
     struct slice followers; /* JSON array; SLICE_NONE: none */
 };
@@ -294,7 +294,7 @@ struct saga {
 #define SIGNAL_BYTES_MAX ((size_t)16 << 20) /* the bytes of all payloads that are kept */
 #define SIGNAL_IDS_MAX 10000u               /* signals of one saga in all */
 
-/* Its steps are calls of an agent: failures are the agent's to judge, nothing starts by itself. */
+/* The steps are calls of an agent: failures are the agent's to judge, nothing starts by itself. */
 bool saga_is_open(const struct saga *saga); /* SAGA_OPEN or SAGA_RUN */
 /* The terminal operation that seals an open saga, or STEP_NONE. */
 uint32_t saga_sealed_by(const struct saga *saga);
@@ -334,7 +334,7 @@ enum took_effect saga_took_effect(const struct saga *saga, uint32_t step);
 bool saga_has_debt(const struct saga *saga, uint32_t step);
 bool saga_debt_in_doubt(const struct saga *saga, uint32_t step); /* nobody knows whether it took effect */
 uint32_t saga_debt_count(const struct saga *saga);
-/* Its `cost_micros` was computed from its arguments, and it is not known whether it has happened. */
+/* The `cost_micros` was computed from the arguments, and it is not known whether the call has happened. */
 bool operation_cost_is_estimated(const struct saga *saga, uint32_t step, enum direction direction);
 bool saga_is_sound(const struct saga *saga); /* the invariants that one saga's state can show */
 
@@ -398,21 +398,21 @@ enum evaluation {
     EVALUATE_OUTPUT, /* the output of the saga, with its followers; or of a group that is a child */
     EVALUATE_UNDO,   /* `with` of a step's compensator, whose outcome nobody knows: `.result` is what the step has, else
                         null */
-    EVALUATE_LOCKS   /* their keys: a JSON array of texts, in the order of the definition */
+    EVALUATE_LOCKS   /* the keys of locks: a JSON array of texts, in the order of the definition */
 };
 
 /* The mark of an input that an item of a bulk job asks for. Repeated under its id it changes nothing a second time. */
 struct bulk_act {
     struct slice id;   /* "JOB/ITEM"; SLICE_NONE: no bulk job asks */
     struct op_key key; /* the operation that the item was frozen with; nil: none */
-    uint32_t attempts; /* its calls then, as people are shown them: where they differ it is refused with ERR_DECIDED */
+    uint32_t attempts; /* the calls then, as people are shown them: where they differ it is refused with ERR_DECIDED */
 };
 
 struct saga_input { /* borrowed during saga_decide() */
     enum saga_input_type type;
     struct bulk_act bulk;
     int64_t now_ms;                          /* wall clock of this engine, UTC; the core never asks for it */
-    uint64_t escalation_number;              /* to be used if this decision opens an escalation */
+    uint64_t escalation_number;              /* the number for the escalation that this decision may open */
     uint64_t approval_number, number_stride; /* the number of the first approval that it opens, the way to the next */
     size_t payload_bytes_max;     /* the arguments of a call, and the input of a child or follower; 0: unbounded */
     const struct hold_set *holds; /* in force now (hold.h); NULL: there are none */
@@ -427,7 +427,7 @@ struct saga_input { /* borrowed during saga_decide() */
             int64_t deadline_ms; /* an instant; 0: none */
             struct slice budget, loop,
                 on_timeout;             /* JSON, JSON, text, checked by whoever took them; SLICE_NONE: not given */
-            struct trace_context trace; /* to be kept */
+            struct trace_context trace; /* the trace that is kept */
         } start;
         struct { /* SETTLED and PROBED */
             uint32_t step;
@@ -451,7 +451,7 @@ struct saga_input { /* borrowed during saga_decide() */
         struct {
             enum evaluation what;
             uint32_t step;
-            bool failed;  /* then `error` says why */
+            bool failed;  /* `error` says why */
             bool skipped; /* EVALUATE_ARGS: the condition of the step does not hold, and nothing else was evaluated */
             struct slice value;     /* rendered JSON: the arguments or the output */
             struct slice scope;     /* text */
@@ -499,7 +499,7 @@ struct saga_input { /* borrowed during saga_decide() */
             struct slice namespace, run;    /* the name of the run whose first call this may be */
             struct slice step;              /* SLICE_NONE: implicit, one logical step a tool and scope */
             const struct tool *tool, *undo; /* newest versions; undo: of its compensator, NULL: none */
-            enum effect effect;             /* from these arguments */
+            enum effect effect;             /* the effect that these arguments have */
             struct slice args;              /* JSON */
             struct slice scope, emission, conversation_turn, actor;
             /* Why the newest version cannot be called like this (its schema, nothing that undoes it); ERR_OK: it can. A
@@ -527,7 +527,7 @@ struct saga_input { /* borrowed during saga_decide() */
             struct slice actor, note;
         } mend;
         struct {
-            struct slice id;              /* its Idempotency-Key */
+            struct slice id;              /* the signal's Idempotency-Key */
             uint32_t version;             /* the version of its definition; 0: the newest */
             struct slice accept_standing; /* JSON array of steps that may stand; SLICE_NONE: none */
             struct slice actor, note;
@@ -539,7 +539,7 @@ struct saga_input { /* borrowed during saga_decide() */
             struct slice actor, note;
         } pause;
         struct {
-            struct slice name, payload /* JSON */, id /* its Idempotency-Key or none */, actor;
+            struct slice name, payload /* JSON */, id /* the Idempotency-Key or none */, actor;
         } signal;
         struct {
             uint64_t approval;

@@ -32,7 +32,7 @@ struct http_client {
     CURL *easy_free[EASY_FREE_MAX];
     size_t easy_free_count;
     struct http_urls urls;
-    struct http_socket **kept; /* by descriptor: sockets of connections that no request uses */
+    struct http_socket **kept; /* sockets of connections that no request uses, by descriptor */
     size_t kept_count;
     struct egress egress;
     struct timer resume; /* runs while streams are paused */

@@ -107,8 +107,8 @@ struct client_certificate {
     int64_t expires_ms;
 };
 
-/* By the authorities that were read last. `arena` may be NULL: then names stay unread. Of a client that has left
- * nothing is known. */
+/* The name by the authorities that were read last. `arena` may be NULL: then names stay unread. Of a client that has
+ * left nothing is known. */
 void http_exchange_certificate(const struct http_exchange *exchange, struct arena *arena,
                                struct client_certificate *out);
 

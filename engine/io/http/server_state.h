@@ -123,7 +123,7 @@ enum MHD_Result http_exchange_on_access(void *context, struct MHD_Connection *mh
 void http_exchange_on_completed(void *context, struct MHD_Connection *mhd, void **request_context,
                                 enum MHD_RequestTerminationCode why);
 
-void http_exchange_forgotten(struct exchange *x); /* its connection has ended, and the library told nothing */
+void http_exchange_forgotten(struct exchange *x); /* the connection has ended, and the library told nothing */
 void http_exchange_park(struct exchange *x);      /* suspends it while nothing can be sent */
 void http_exchange_unpark(struct exchange *x);    /* no-op when not parked */
 void http_exchange_watch(struct exchange *x);     /* watches whether the client of a parked exchange leaves */

@@ -34,7 +34,7 @@ void agenda_fini(struct agenda *agenda);
 
 void agenda_timer_start(struct agenda *agenda, struct timer *timer, int64_t now_us, int64_t delay_ms,
                         void (*fire)(struct timer *timer));
-void agenda_timers_nearer(struct agenda *agenda, int64_t ms); /* those by the day; not below 0 */
+void agenda_timers_nearer(struct agenda *agenda, int64_t ms); /* brings timers by the day nearer; not below 0 */
 void agenda_timer_stop(struct agenda *agenda, struct timer *timer);
 struct timer *agenda_first(const struct agenda *agenda); /* the timer that is due first; NULL: none runs */
 int64_t agenda_due_ms(const struct agenda *agenda);      /* when the first timer is due; INT64_MAX: no timer runs */

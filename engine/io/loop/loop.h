@@ -16,8 +16,8 @@ struct loop;
 
 struct loop *loop_new(void);
 void loop_free(struct loop *loop); /* after loop_run() returned; accepts NULL */
-void loop_run(struct loop *loop);  /* until loop_stop() */
-void loop_stop(struct loop *loop); /* from the loop's thread */
+void loop_run(struct loop *loop);  /* returns after loop_stop() */
+void loop_stop(struct loop *loop); /* is called on the loop's thread */
 void *loop_uv(struct loop *loop);  /* the uv_loop_t, for other files of io/ and the HTTP server */
 
 /* The clocks are read once a turn of the loop; call loop_clock_update() after blocking work to read them again. */

@@ -21,7 +21,7 @@
 #define FAILED_AGAIN_MS 1000 /* doubled with each failure */
 #define FAILED_AGAIN_MS_MAX 60000
 #define TIMEOUT_MS 10000
-#define READS_MAX 5 /* that tokens may cause in a row */
+#define READS_MAX 5 /* the reads that tokens may cause in a row */
 #define READ_AGAIN_MS 10000
 #define ASKING_MAX 256
 
@@ -34,7 +34,7 @@ struct issuer {
     struct timer timer;
     int64_t good_ms; /* when they were last read; before that: when the issuer was opened */
     int64_t failed_again_ms;
-    int reads_left; /* that tokens may cause */
+    int reads_left; /* the reads that tokens may cause */
     int64_t reads_at_ms;
 
     bool reads; /* a request is under way */

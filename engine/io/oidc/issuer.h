@@ -17,14 +17,14 @@ struct issuer;
 struct issuer_options { /* borrowed as long as the issuer lives */
     const char *url;    /* what "iss" says, to the letter */
     const char *audience;
-    const struct egress *egress; /* which addresses may be asked; copied. NULL: as a zeroed one */
+    const struct egress *egress; /* the addresses that may be asked; copied. NULL: as a zeroed one */
 };
 
 /* ERR_CONFIG: the URL is neither https nor http on loopback, or the audience is missing. Asks nobody. */
 MUST_USE enum err_code issuer_check(const struct issuer_options *options, struct err *err);
 struct issuer *issuer_open(struct loop *loop, const struct issuer_options *options); /* begins to read the keys */
 void issuer_refresh(struct issuer *issuer);                                          /* reads the keys again, soon */
-/* Since the keys were last read, or since the issuer was opened. */
+/* The time since the keys were last read, or since the issuer was opened. */
 int64_t issuer_age_ms(const struct issuer *issuer);
 /* Nobody may be asking. `closed` is called later, once. */
 void issuer_close(struct issuer *issuer, void (*closed)(void *context), void *context);

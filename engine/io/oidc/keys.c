@@ -45,7 +45,7 @@ static const struct {
 struct key {
     struct slice kid;
     enum key_kind kind;
-    bool is_bound; /* to one algorithm */
+    bool is_bound; /* the key is bound to one algorithm */
     enum jwt_algorithm algorithm;
     gnutls_pubkey_t public;
 };

@@ -109,7 +109,7 @@ enum db_outcome { DB_COMMITTED, DB_REFUSED, DB_UNKNOWN };
 struct db_statement {
     const char *name; /* the name of the prepared statement; unique */
     const char *sql;  /* one statement */
-    bool has_row;     /* its answer has a row, always: one without is no answer to it, and ends the connection */
+    bool has_row;     /* the answer has a row, always: one without is no answer to it, and ends the connection */
 };
 
 struct db_query {

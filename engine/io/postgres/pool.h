@@ -18,7 +18,7 @@ struct egress;
 struct db_link; /* one connection, lent */
 
 struct db_pool_options {
-    int links_max;                /* to one database: one connection string */
+    int links_max;                /* the links to one database: one connection string */
     int64_t idle_ms;              /* a connection that nobody wants for so long is closed */
     const char *application_name; /* borrowed as long as the pool */
     const struct egress *egress;  /* the addresses that it may reach; copied. NULL: all but those denied always */
@@ -52,7 +52,7 @@ void db_link_give(struct db_link *link);
 void db_link_drop(struct db_link *link);
 bool db_link_in_transaction(const struct db_link *link); /* BEGIN was answered, and nothing has failed or ended it */
 
-enum db_column_kind { DB_COLUMN_BOOL, DB_COLUMN_NUMBER, DB_COLUMN_JSON, DB_COLUMN_TEXT /* and all others */ };
+enum db_column_kind { DB_COLUMN_BOOL, DB_COLUMN_NUMBER, DB_COLUMN_JSON, DB_COLUMN_TEXT /* all other types */ };
 
 struct db_row; /* borrowed during on_row, and so are all slices of it */
 int db_row_columns(const struct db_row *row);
@@ -78,7 +78,7 @@ struct db_ask { /* the asker's; borrowed until done */
     enum db_answer answer; /* out */
     bool unconfirmed;      /* a COMMIT that perhaps did not reach its standby */
     int64_t affected;      /* rows changed or given */
-    char tag[64];          /* such as "UPDATE 1" */
+    char tag[64];          /* the command tag, such as "UPDATE 1" */
     char sqlstate[6];      /* "" when none */
     char message[320];     /* the server's or libpq's words, one line */
 };

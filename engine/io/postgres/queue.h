@@ -16,14 +16,14 @@ struct db_queue {
 
 void db_queue_init(struct db_queue *queue); /* expects a zeroed queue */
 void db_queue_submit(struct db_queue *queue, struct db_transaction *transaction);
-/* Those that wait now: one that comes back at once is for the next turn. */
+/* Refuses those that wait now: one that comes back at once is for the next turn. */
 void db_queue_refuse_waiting(struct db_queue *queue);
 
 /* The ends of one that was sent and is in no list any more; each calls done(). */
 void db_queue_end(struct db_queue *queue, struct db_transaction *transaction, enum db_outcome outcome);
-/* Its answer will not come. */
+/* The answer will not come. */
 void db_queue_lose(struct db_queue *queue, struct db_transaction *transaction, const struct err *reason);
-/* Its COMMIT came back with the warning. */
+/* The COMMIT came back with the warning. */
 void db_queue_unconfirmed(struct db_queue *queue, struct db_transaction *transaction);
 
 /* How long until the next attempt to connect. Engines that lost one server must not all come back in one moment. */

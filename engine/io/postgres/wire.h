@@ -27,7 +27,7 @@ struct db_args {
 
 struct db_rows {
     const PGresult *result;
-    const struct db_statement *statement; /* that was asked, for the message about a column that is not there */
+    const struct db_statement *statement; /* the statement, for the message about a column that is not there */
 };
 
 #endif

@@ -16,7 +16,7 @@ struct programs;
 struct children {
     struct loop *loop;
     const struct programs *programs; /* NULL: any program, as ourselves; may be set after children_init() */
-    struct list jobs;                /* also those that were let go and have not ended yet */
+    struct list jobs;                /* the jobs, those too that were let go and have not ended yet */
 };
 
 void children_init(struct children *children, struct loop *loop);

@@ -40,7 +40,7 @@ void jq_helper_prepare(void);
 
 /* --- between the two processes; the same program on both sides, so structs are their own format --- */
 
-struct jq_wire_request { /* then lengths of the programs, the input, the programs */
+struct jq_wire_request { /* the head; lengths of the programs, the input and the programs follow */
     uint32_t count, input_bytes;
     int64_t time_ms;
     uint64_t output_bytes_max;
@@ -51,7 +51,7 @@ struct jq_wire_request { /* then lengths of the programs, the input, the program
 
 enum jq_wire_end { JQ_WIRE_GOOD, JQ_WIRE_ERROR, JQ_WIRE_TIME, JQ_WIRE_MEMORY };
 
-struct jq_wire_answer { /* then the error, or the lengths of the outputs and the outputs */
+struct jq_wire_answer { /* the head; the error, or the lengths of the outputs and the outputs follow */
     uint32_t end;       /* enum jq_wire_end */
     uint32_t index;     /* the index of the program that failed */
     bool last;          /* this helper ends now */

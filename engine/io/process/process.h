@@ -14,7 +14,7 @@ struct process_run {
     const char *cwd;                 /* NULL: ours */
     const struct programs *programs; /* NULL: any program, as ourselves */
     struct slice input;              /* standard input; closed behind it */
-    int64_t timeout_ms;              /* then SIGTERM to the group, SIGKILL 2 s later; bounds processor time, too */
+    int64_t timeout_ms;              /* SIGTERM to the group then, SIGKILL 2 s later; bounds processor time, too */
     size_t output_bytes_max;         /* the bytes of each of stdout and stderr; more ends the process group */
     struct arena *arena;             /* for the output */
     void (*done)(

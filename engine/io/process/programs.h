@@ -11,7 +11,7 @@
 
 struct programs {
     bool allowed; /* false: none may run */
-    bool as_user; /* as another user than ourselves */
+    bool as_user; /* the programs run as another user than ourselves */
     uid_t uid;
     gid_t gid;
     char home[256];                 /* the home of that user */

@@ -17,14 +17,14 @@ struct bulk_item {
     struct slice saga_name, business_id, step; /* for people; SLICE_NONE: not known */
     uint64_t escalation;                       /* 0: no open one is known */
     struct op_key key;                         /* the key of the operation; nil: it is about the saga */
-    uint32_t attempts;                         /* its calls when the set was frozen */
+    uint32_t attempts;                         /* the calls when the set was frozen */
     enum verb_id verb;
     struct saga_input input; /* the members of the verb but its note, which is the job's */
 };
 
 /* --- item.c --- */
 
-/* As JSON: the stored form, and back. False: it makes no sense. */
+/* The stored form, JSON, and back. False: it makes no sense. */
 struct slice bulk_item_write(struct bulk_item *item, int64_t now_ms, struct arena *arena);
 bool bulk_item_read(struct slice body, struct arena *arena, struct bulk_item *out);
 /* Members of the object that the writer has begun: what people are shown of a stored item. */
@@ -45,7 +45,7 @@ struct bulk_plan {
     enum bulk_of of;
     bool settles;                        /* the action is `settle` */
     struct slice debt_tools;             /* BULK_OF_DEBTS: of these tools, with commas between; SLICE_NONE: of any */
-    enum verb_id verb;                   /* that its members are read by */
+    enum verb_id verb;                   /* the verb that the members are read by */
     struct slice said[VERB_MEMBERS_MAX]; /* the members that the request says for all items, as JSON */
     struct engine_questions cases;       /* BULK_OF_CASES */
     struct engine_sagas sagas;           /* BULK_OF_SAGAS, BULK_OF_DEBTS: its filter */
@@ -64,7 +64,7 @@ void bulk_plan_members(const struct bulk_plan *plan, struct slice item, struct a
 /* What the saga says to the item now. */
 struct bulk_answer {
     enum err_code code;    /* ERR_OK: it applies */
-    struct slice refusal;  /* else its sentence */
+    struct slice refusal;  /* the sentence of a refusal */
     struct slice leads_to; /* the status in which the saga ends if nothing else fails; two with "or" between */
 };
 void bulk_preview(const struct saga *saga, const struct bulk_item *item, struct slice note, int64_t now_ms,

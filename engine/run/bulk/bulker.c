@@ -27,7 +27,7 @@
 
 #define BATCH_ITEMS 25
 #define AT_ONCE 8
-#define POLL_MS 60000 /* even when nobody has said that a job is due */
+#define POLL_MS 60000 /* looks even when nobody has said that a job is due */
 #define AGAIN_MS 1000 /* after a failure of the database */
 #define FORGET_ITEMS 500
 #define WAIT_MS_MIN 1000 /* the shortest wait before an item has its turn again; longer for an old job */
@@ -56,7 +56,7 @@ struct bulker {
     size_t next, under_way;
     struct slice note, actor;
     int64_t run_ms, epoch;
-    int64_t next_act_us; /* by the clock since boot; no item acts before */
+    int64_t next_act_us; /* no item acts before, by the clock since boot */
     struct timer pace_timer;
     struct bulk_settle settle;
     struct bulk_forget forget;

@@ -12,7 +12,7 @@ struct gathering { /* in the arena of its work */
     struct walk *walk;
     const struct slice *tools;
     size_t tool_count;
-    struct saga_id *sagas; /* that left debts, of this walk */
+    struct saga_id *sagas; /* sagas that left debts, of this walk */
     size_t saga_count;
     size_t first; /* the first candidate of this walk */
     struct saga_input input;

@@ -79,7 +79,7 @@ bool freeze_keep(struct freeze *freeze, struct candidate *candidate, struct bulk
 
 /* --- debts.c --- */
 
-void freeze_gather_debts(struct freeze *freeze); /* those that nobody has settled, then freeze_look() */
+void freeze_gather_debts(struct freeze *freeze); /* gathers debts that nobody has settled, then freeze_look() */
 
 /* --- look.c --- */
 

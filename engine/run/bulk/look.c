@@ -74,7 +74,7 @@ static const char *choose_operation(struct bulk_item *item, const struct saga *s
     return NULL;
 }
 
-/* By its key. */
+/* Compares by the key. */
 static const char *find_operation(struct bulk_item *item, const struct saga *saga)
 {
     enum direction direction = DIRECTION_DO;

@@ -13,7 +13,7 @@ enum activity_state {
     ACTIVITY_RENDERING, /* settings or arguments are being evaluated */
     ACTIVITY_CALLING,
     ACTIVITY_JUDGING,  /* the answer is being evaluated */
-    ACTIVITY_REPORTING /* its mail is in the mailbox */
+    ACTIVITY_REPORTING /* the mail is in the mailbox */
 };
 
 /* What a WANT_ADMIT, or a call behind a half-open breaker, reads first: the precheck of its tool, or what tries the
@@ -36,7 +36,7 @@ enum dispatch_stage {
 struct act { /* what only an activity has whose time has come: timers that are far off are many */
     struct activity *activity;
     struct arena *arena;         /* the arena of what dispatch.c has under way: the activity's, or that of inquiries */
-    struct arena *inquiry_arena; /* they may be many, so each begins it anew; NULL: there was none */
+    struct arena *inquiry_arena; /* inquiries may be many, so each begins the arena anew; NULL: there was none */
     struct rendering rendering;
     struct call *call;
     enum dispatch_stage stage;
@@ -48,7 +48,7 @@ struct act { /* what only an activity has whose time has come: timers that are f
     struct slice binary;              /* body of an answer that is no text; else SLICE_NONE */
     struct slice
         undoes; /* key of the forward operation, where the compensator's adapter looks for it; else SLICE_NONE */
-    struct expression_context context; /* as it was when the call was made */
+    struct expression_context context; /* the context as it was when the call was made */
     int64_t cost_micros;
     struct slice cost_unknown, result_error; /* why the one is not known, why the other could not be made */
     struct slice undo_args, undo_error;      /* the compensator's arguments as JSON, or why there are none */
@@ -59,7 +59,7 @@ struct activity {                /* one want being carried out; lies in its aren
     struct list_link link;       /* in its saga's list, sorted like wants; unlinked once detached */
     struct list_link queue_link; /* in the line of its tool: */
     struct call_queue *queue;    /* in which, */
-    struct call_line *line;      /* and which; NULL: it does not wait for a place (call_queue.c) */
+    struct call_line *line;      /* the line; NULL: it does not wait for a place (call_queue.c) */
     struct engine *engine;
     struct live *live; /* NULL: detached, its saga left memory; it ends by itself */
     struct want want;
@@ -67,7 +67,7 @@ struct activity {                /* one want being carried out; lies in its aren
     struct arena arena;
     struct timer timer;
     struct act *act;     /* NULL: its time has not come; activity_act() */
-    struct saga_id saga; /* whose it is, also when that has left memory */
+    struct saga_id saga; /* the saga, also when that has left memory */
     uint32_t shard;
     struct slice namespace;
     struct op_key operation_key; /* the operation key of a call, probe or admission */
@@ -78,7 +78,7 @@ struct activity {                /* one want being carried out; lies in its aren
     struct admitting *admitting; /* limiter.c; NULL: it has not been there */
     struct locking *locking;     /* lock.c; NULL: it asks for no lock */
     bool promised; /* a place among the calls is kept until its mail is done: the intent is being made durable */
-    struct tool_health *exec_of; /* whose place among the child processes it has, or was promised; NULL: none */
+    struct tool_health *exec_of; /* the tool whose place among the child processes it has or was promised; NULL: none */
     bool on_hold;                /* a person holds it: activities_let_go() */
     bool held;                   /* it came when nothing may begin: activities_resume(), or the next owner */
     enum inquiry inquiry;
@@ -105,14 +105,14 @@ void activities_let_go(struct live *live);              /* what waited for a hol
 void activities_detach(struct live *live);              /* the saga leaves memory: cancel what can be cancelled */
 void activities_cancel_detached(struct engine *engine); /* at the engine's end: their time is over */
 void activity_report_timer(struct activity *activity);  /* what it waited for is due */
-void activity_act(struct activity *activity);           /* from here on it has its `act` */
+void activity_act(struct activity *activity);           /* the activity has its `act` from here on */
 static inline struct activity *activity_of(struct rendering *rendering)
 {
     return container_of(rendering, struct act, rendering)->activity;
 }
 void activity_report(struct activity *activity); /* act->mail.input is what its saga is told */
-/* Its intent is durable, and it was never sent: the log says so, or the next owner would have to take it for one of
- * which nothing is known. */
+/* The intent is durable, and the call was never sent: the log says so, or the next owner would have to take it for
+ * one of which nothing is known. */
 void activity_unsent(struct activity *activity, struct slice error, struct slice detail);
 void activity_return(struct activity *activity);      /* a call that was never sent, and will not be by this engine */
 void activity_return_held(struct activity *activity); /* the same, because a person holds it */

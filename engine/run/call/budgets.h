@@ -31,7 +31,7 @@ MUST_USE enum err_code budgets_parse(struct budgets *budgets, struct slice text,
 void budgets_fini(struct budgets *budgets);
 /* Is there a budget that calls of this tool count against? Such a tool is guarded. */
 bool budgets_apply(const struct budgets *budgets, struct slice namespace, struct slice tool);
-/* Those that match, in order of name, with their limits and periods; what is to be reserved is 0. */
+/* Counters that match, in order of name, with their limits and periods; what is to be reserved is 0. */
 size_t budgets_match(const struct budgets *budgets, struct slice namespace, struct slice tool, int64_t now_ms,
                      struct guard_budget out[GUARD_BUDGETS_MAX]);
 int64_t budget_period_start(enum budget_period per, int64_t now_ms); /* 0: for ever */

@@ -13,6 +13,6 @@ struct call_room {
 };
 
 enum err_code call_room_init(struct engine *engine, struct err *err); /* reads the budgets */
-void call_room_fini(struct engine *engine);                           /* also after call_room_init() has failed */
+void call_room_fini(struct engine *engine);                           /* good after a failed call_room_init(), too */
 
 #endif

@@ -24,10 +24,10 @@ void holds_watch(struct holds *holds);                    /* the store is ready,
 void holds_stop(struct holds *holds);                     /* draining */
 void holds_renewed(struct holds *holds, int64_t version); /* the newest, by a renewal of our leases */
 
-bool holds_are_known(const struct holds *holds); /* they were read once */
+bool holds_are_known(const struct holds *holds); /* the holds were read once */
 bool holds_are_stale(const struct holds *holds); /* newer ones have not been read: nothing may be sent */
 int64_t holds_version(const struct holds *holds);
-const struct hold_set *holds_in_force(const struct holds *holds); /* its items change when the loop goes on */
+const struct hold_set *holds_in_force(const struct holds *holds); /* the items change when the loop goes on */
 
 /* What keeps this activity from beginning; NULL: nothing. Of what no hold is about, such as a probe, nothing does. */
 const struct hold *holds_on(const struct activity *activity);

@@ -36,14 +36,14 @@ void limiter_forgo(struct activity *activity);
 void limiter_interrupted(struct activity *activity);
 /* It waited so long for a place among the calls that it must ask again. */
 bool limiter_is_stale(const struct activity *activity);
-int64_t limiter_paused_ms(const struct activity *activity); /* its tool asked to be left alone for so long yet */
+int64_t limiter_paused_ms(const struct activity *activity); /* the time its tool still asked to be left alone */
 void limiter_hold(struct engine *engine, int64_t ms);       /* run the call queue again then */
 void limiter_step(struct engine *engine, int64_t ms);       /* the clock of the day was moved ahead by so much */
 void limiter_leave(struct activity *activity);              /* it ends, wherever it is */
 void limiter_return(struct engine *engine);                 /* draining: calls that wait here go back */
 void limiter_return_shard(struct engine *engine,
                           uint32_t shard);        /* the same for the calls of a shard that is being given */
-void limiter_admitted(struct activity *activity); /* its SAGA_INPUT_ADMITTED has been decided: was it used? */
+void limiter_admitted(struct activity *activity); /* the SAGA_INPUT_ADMITTED has been decided: was it used? */
 
 /* precheck.c, when it is done */
 void limiter_admission(struct activity *activity, enum admission admission, struct slice error, struct slice detail,

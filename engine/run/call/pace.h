@@ -16,7 +16,7 @@ enum pace_why { PACE_OPEN, PACE_RATE, PACE_CONCURRENCY, PACE_BREAKER, PACE_PAUSE
 #define PACE_GAP_MS 100
 
 struct pace {                /* zeroed: open, nobody was refused */
-    int64_t closed_until_ms; /* by the boot clock */
+    int64_t closed_until_ms; /* the gate is closed until then, by the boot clock */
     enum pace_why why;       /* it was closed last */
     uint32_t width;          /* how many may ask together; 0 counts as 1 */
     uint32_t asking;         /* the calls that ask, of the group under way */

@@ -24,7 +24,7 @@ static bool is_over(struct activity *activity)
         limiter_admission(activity, ADMISSION_UNASKED, SLICE("cancelled"), SLICE("the call was not wanted any more"), 0,
                           SLICE_NONE);
     } else {
-        activity_end(activity); /* its next owner asks again, for the same attempt */
+        activity_end(activity); /* the next owner asks again, for the same attempt */
     }
     return true;
 }

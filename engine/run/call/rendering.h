@@ -26,7 +26,7 @@ struct rendering {
     size_t count;
     struct expression_context context;
     struct arena *arena;
-    struct slice namespace;        /* whose secrets */
+    struct slice namespace;        /* the namespace whose secrets are meant */
     const struct secrets *secrets; /* NULL: secret() is an error here */
     void (*done)(
         struct rendering *rendering); /* only when rendering_start() returned false; exactly once, on the loop */

@@ -197,7 +197,7 @@ static void follower_exists(struct delivery *delivery)
 static void follower_started(struct delivery *delivery, enum err_code code, const struct err *err)
 {
     if (code == ERR_OK || code == ERR_DECIDED || is_for_later(code)) {
-        delivery_end(delivery); /* its append has removed the row, or the row comes again */
+        delivery_end(delivery); /* the append has removed the row, or the row comes again */
     } else if (code == ERR_CONFLICT) {
         follower_exists(delivery);
     } else {
@@ -391,7 +391,7 @@ static void deliver_call(struct delivery *delivery, const struct inbox_row *row,
     call_now(delivery);
 }
 
-/* Whose act it is; an engine of an earlier release does not say so. */
+/* Who acts; an engine of an earlier release does not say so. */
 static struct act_by read_by(struct slice object, struct arena *arena)
 {
     static const char *const ways[] = {"token", "session", "local"};

@@ -56,7 +56,7 @@ struct intake {
     double pace;                                      /* while paced: taken in a second */
     double room;                                      /* the room of those queues, now */
     double ended, refused, taken;                     /* a second, smoothed */
-    uint32_t ended_since, refused_since, taken_since; /* since the last look */
+    uint32_t ended_since, refused_since, taken_since; /* counts since the last look */
     int64_t looked_ms, over_since_ms, busy_ms, refused_ms, filled_ms;
     uint32_t refusals; /* counts; spreads those that come again */
 };
@@ -66,7 +66,7 @@ enum intake_verdict { INTAKE_TAKEN, INTAKE_FULL, INTAKE_PACED };
 void intake_init(struct intake *intake, int64_t now_ms);
 /* Something that was taken in has ended, or rests and has left memory: what the pace is measured by. */
 void intake_ended(struct intake *intake);
-bool intake_is_due(const struct intake *intake, int64_t now_ms); /* to look at new measures */
+bool intake_is_due(const struct intake *intake, int64_t now_ms); /* the time has come to look at new measures */
 void intake_look(struct intake *intake, const struct intake_measures *measures, int64_t now_ms);
 /* Take one more? Else after how long it may come again; different for each, so that they do not come together. */
 enum intake_verdict intake_take(struct intake *intake, int64_t now_ms, int64_t *retry_after_ms);

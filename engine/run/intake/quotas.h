@@ -37,7 +37,7 @@ struct quotas {
     struct arena arena;
     struct quota_rule *rules;
     size_t count;
-    struct map buckets; /* by namespace: what is left to those that asked of late */
+    struct map buckets; /* the buckets by namespace: what is left to those that asked of late */
 };
 
 /* Both accept anything in `quotas`, and leave it empty with an error: ERR_CONFIG with the place, ERR_IO. */

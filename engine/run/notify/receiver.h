@@ -32,7 +32,7 @@ enum receiver_stage {
 
 struct receiver;
 
-struct attempt { /* to deliver one notification */
+struct attempt { /* the attempt to deliver one notification */
     struct receiver *receiver;
     struct notify_outcome *outcome;
     const struct notification_row *row;

@@ -13,7 +13,7 @@
 struct debt { /* one that the walk has found */
     struct saga_id saga;
     struct op_key key;
-    size_t at, len; /* its JSON, in the text */
+    size_t at, len; /* the place of its JSON in the text */
 };
 
 /*

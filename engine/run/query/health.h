@@ -15,7 +15,7 @@ struct tool_health {
     struct slice namespace, name;
     uint64_t calls, retries, unknown, failed, completed;
     uint32_t exec_places; /* places among the child processes that its calls have, or were promised */
-    struct call_line lines[CALL_QUEUE_COUNT]; /* its calls that wait for a place */
+    struct call_line lines[CALL_QUEUE_COUNT]; /* the calls of the tool that wait for a place */
     uint64_t operations;                      /* keys that were new */
     uint64_t duplicates[DUPLICATE_DECISIONS];
     uint64_t drift, loop_trips, budget_refusals;

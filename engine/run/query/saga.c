@@ -90,7 +90,7 @@ static void on_summoned(struct summons *summons, struct live *live, enum err_cod
     if (code == ERR_OK) {
         answer_from(work, live);
     } else if (code == ERR_FENCED || code == ERR_BUSY) {
-        query_saga_from_store(work); /* and looks again until the saga ends */
+        query_saga_from_store(work); /* looks again until the saga ends */
     } else {
         work_done(work, code, err);
     }

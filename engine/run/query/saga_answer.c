@@ -60,7 +60,7 @@ static void on_settlements(struct store_read *read)
     work_done(work, ERR_OK, NULL);
 }
 
-/* Its log ends with the saga, so the store is asked which debts somebody has settled since. */
+/* The log ends with the saga, so the store is asked which debts somebody has settled since. */
 static void ask_for_settlements(struct work *work, const struct saga *saga, uint32_t count)
 {
     struct settlements *settlements = arena_alloc(&work->arena, sizeof(*settlements));

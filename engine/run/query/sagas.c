@@ -278,7 +278,7 @@ static void place_business_id(struct work *work, struct slice business_id, struc
 {
     static const struct slice no_definitions[] = {
         {OPEN_SAGA_NAME, sizeof(OPEN_SAGA_NAME) - 1},
-        {RUN_SAGA_NAME, sizeof(RUN_SAGA_NAME) - 1}}; /* and yet names of sagas */
+        {RUN_SAGA_NAME, sizeof(RUN_SAGA_NAME) - 1}}; /* the names of sagas, too */
     size_t known_count = 0, count = list->name_count;
     const struct definition_row **known =
         definitions_list(work->engine->definitions, DEFINITION_SAGA, work->namespace, &work->arena, &known_count);

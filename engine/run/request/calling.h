@@ -7,9 +7,9 @@
 #include "run/request/work.h"
 
 struct calling {
-    struct saga_id saga; /* as asked for; nil: of a run */
+    struct saga_id saga; /* the saga as it was asked for; nil: the one of a run */
     struct effect_of_call effect;
-    uint32_t step;              /* whose operation it waits for */
+    uint32_t step;              /* the step whose operation it waits for */
     struct faults faults;       /* faults of the arguments, in the request's arena, told in place of sending the call */
     struct trace_context trace; /* the trace of a call */
     bool duplicate, rerouted;
@@ -35,7 +35,7 @@ bool route_again(struct work *work, enum err_code code);
 
 /* --- caller.c --- */
 
-void caller_wait(struct work *work, struct live *live); /* until callers_check() ends it, or the patience does */
+void caller_wait(struct work *work, struct live *live); /* ends by callers_check(), or when the patience is over */
 /* For calling->step, which the live saga has: answered at once where it is settled. */
 void caller_wait_for_step(struct work *work, struct live *live);
 void caller_look_later(struct work *work); /* the same, when the saga is not in memory here */
@@ -51,7 +51,7 @@ void caller_refuse(struct work *work, const struct err *err, int64_t retry_after
 /* --- what some verbs do besides (change.c) --- */
 
 struct verb_extra {
-    void (*send)(struct work *work);   /* its saga is known, and has not heard of it: ends in route_send() */
+    void (*send)(struct work *work);   /* the saga is known, and has not heard of it: ends in route_send() */
     bool (*ended)(struct work *work);  /* the saga has ended. True: the work goes on, or is over */
     void (*answer)(struct work *work); /* ANSWER_OWN: it is durable */
     void (*found)(struct work *work);  /* the question was read; ends the work without its saga */

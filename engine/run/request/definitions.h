@@ -60,7 +60,7 @@ const struct tool *definitions_tool(struct definitions *definitions, struct slic
 /* The newest version of a tool, also of one that a step defines itself, called SAGA.STEP. NULL: there is none that
  * compiles. */
 const struct tool *definitions_find_tool(struct definitions *definitions, struct slice namespace, struct slice name);
-/* Its children at every depth as JSON {name: version}; {} without any. */
+/* The children at every depth as JSON {name: version}; {} without any. */
 void definition_write_children(const struct definition *definition, struct buffer *out);
 
 /* For document_check(): tools and sagas of this namespace. `source` borrows `definitions` and `namespace`. */

@@ -21,7 +21,7 @@ struct asked { /* for a work of this file */
     struct hold_unseen unseen;
     struct arena looking;
     uint64_t number, version; /* the number of the hold, and the version of the holds with or without it */
-    int64_t until_boot_ms;    /* by then every lease that was there at the time has been renewed or is over */
+    int64_t until_boot_ms;    /* every lease that was there at the time has been renewed or is over by then */
     size_t limit;
 };
 

@@ -29,7 +29,7 @@ struct entries {
 struct acts {
     struct engine *engine;
     struct timer timer, forget_timer;
-    struct entries entries[2]; /* those that are counted now, and those that are being written */
+    struct entries entries[2]; /* the entries that are counted now, and those that are being written */
     size_t counting;
     bool writing, forgetting, stopped;
     struct act_refuse refuse;

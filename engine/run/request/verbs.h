@@ -85,7 +85,7 @@ struct verb_member {
     const char *name; /* the name of the member in the body of a request, and between engines */
     enum member_from from;
     enum member_kind kind;
-    size_t at;                     /* its offset in struct saga_input */
+    size_t at;                     /* the offset in struct saga_input */
     bool required;                 /* each body must have it. Of a note, verb->note says whether it must */
     bool left_out;                 /* it came with a later release: engines leave it out where it is absent */
     size_t characters_max;         /* the length of a note in characters; 0: as many as a body may have */
@@ -95,7 +95,7 @@ struct verb_member {
 #define VERB_MEMBERS_MAX 16
 
 struct verb {
-    const char *name; /* its name between engines; two verbs may share one where one of them is on an operation */
+    const char *name; /* the name between engines; two verbs may share one where one of them is on an operation */
     enum verb_on on;
     enum role least;
     enum verb_note note;

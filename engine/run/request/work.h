@@ -25,7 +25,7 @@ struct work {
     struct deferred deferred; /* the answer never comes inside the call that asked */
     struct timer timer;
     struct list_link link;   /* among the waiters or the callers of a saga */
-    struct live *live;       /* whose waiter it is */
+    struct live *live;       /* the saga whose waiter it is */
     struct list *waits_in;   /* then: that list */
     struct calling *calling; /* call.c */
     void *of_request;        /* hold.c: what it keeps of this work */
@@ -57,8 +57,8 @@ struct work {
 };
 
 struct works {                   /* the work of an engine */
-    struct list all;             /* that are not answered */
-    uint32_t previews_under_way; /* that share a slice (query/preview.c) */
+    struct list all;             /* the works that are not answered */
+    uint32_t previews_under_way; /* the previews that share a slice (query/preview.c) */
     bool proof_under_way;        /* query/proof.c */
     uint32_t next_shard;         /* round robin for sagas without a business id */
     struct acts *acts;           /* refusals.c */

@@ -20,7 +20,7 @@ void cases_free(struct engine *engine); /* the store has closed */
 struct refused_follower {
     struct saga_id parent; /* the completed saga */
     struct slice namespace, name, business_id /* SLICE_NONE: none */, input /* JSON */;
-    struct uuid input_id;  /* its row in the inbox, removed in the same transaction */
+    struct uuid input_id;  /* the row in the inbox, removed in the same transaction */
     const struct err *err; /* why */
 };
 /* Copies what it is given. `opened` comes once, later; without ERR_OK the row is still in the

@@ -17,7 +17,7 @@ struct due {
     struct engine *engine;
     struct timer timer;
     int64_t next_ms;       /* when the next one is due; INT64_MAX: nothing is, as far as is known */
-    int64_t pause_boot_ms; /* until then no batch begins */
+    int64_t pause_boot_ms; /* no batch begins before */
     struct arena arena;    /* the arena of the batch; emptied after over() */
     struct deferred ended;
     size_t count, at, under_way; /* rows of the batch; those begun, and of these those that have not ended */

@@ -9,7 +9,7 @@ struct forgotten;
 struct forgotten *forgotten_new(void);
 void forgotten_free(struct forgotten *forgotten);
 
-void forgotten_made(const struct activity *activity); /* its call leaves */
+void forgotten_made(const struct activity *activity); /* the call leaves */
 void forgotten_log(
     struct engine *engine); /* history was rewound: the last calls, for people, in case nothing else outlives us */
 void forgotten_know(struct engine *engine, struct known_work *out);                      /* see store_options */

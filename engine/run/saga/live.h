@@ -21,7 +21,7 @@ struct mail {
     struct slice asked;
     struct slice started_by;      /* who began a start; see append_start */
     const struct person_act *act; /* request/act.h: written with the turn; NULL: none */
-    struct live *live;            /* whose mailbox it was put into; NULL: it never came so far */
+    struct live *live;            /* the saga whose mailbox it was put into; NULL: it never came so far */
     struct call_answer answer;    /* what SAGA_INPUT_CALL answers, in `done`; its slices live as long as `done` */
 };
 
@@ -40,9 +40,9 @@ struct live {              /* a saga in memory; lies in its arena */
     struct list_link ready_link;     /* among those that go on in the next round */
     struct list_link rest_link;      /* park.c: among those that rest, if nothing of it has moved since rest_boot_ms */
     struct list_link hold_link;      /* holds.c: among those with something that a person holds, or */
-    bool is_let_go;                  /* that held, and have not gone on since */
+    bool is_let_go;                  /* a hold let the saga go, and it has not gone on since */
     int64_t rest_boot_ms;
-    struct parking *parking; /* its row in due is being written: no turn begins before that is known (park.c) */
+    struct parking *parking; /* the row in due is being written: no turn begins before that is known (park.c) */
     struct mail *current;    /* being decided or appended */
     struct turn *turn;       /* being appended; NULL: none */
     uint32_t asks; /* for locks, under way: the end of a saga must not come before what it asked for (lock.c) */
@@ -50,12 +50,12 @@ struct live {              /* a saga in memory; lies in its arena */
     bool awake;
     bool parked;       /* it has a row in due: its next append takes that away */
     bool was_due;      /* it had one since it is in memory, or may have had */
-    bool park_refused; /* its row was refused, and may be there all the same: not tried again before the saga moves */
-    bool dropped;      /* its shard was lost: freed when the turn is over */
+    bool park_refused; /* the row was refused, and may be there all the same: not tried again before the saga moves */
+    bool dropped;      /* the shard was lost: freed when the turn is over */
     bool begun;        /* something of it has settled; read back from its log it counts so too */
     bool taken_in;     /* here, as something new, and in memory since then */
     bool interrupted;  /* just loaded: calls that are wanted were made by an engine that is gone */
-    bool maker_died;   /* and that is certain: none of them is under way from a living one */
+    bool maker_died;   /* that is certain: none of them is under way from a living one */
     uint8_t refusals;  /* turns in a row, asked for by its own activities, that the database refused as data */
 };
 
@@ -88,12 +88,12 @@ struct live *live_find(const struct engine *engine, struct saga_id id);
 struct live *live_find_run(const struct engine *engine, const struct digest *run); /* see run_digest() */
 /* The same for whoever shows it: only while our lease holds. Past that another engine may have taken it further. */
 struct live *live_shown(struct engine *engine, struct saga_id id);
-/* Its done comes later, never inside this call, also when the saga leaves memory meanwhile. */
+/* The `done` comes later, never inside this call, also when the saga leaves memory meanwhile. */
 void live_send(struct live *live, struct mail *mail);
 /* Soon, from the loop, the saga takes its next input, or leaves memory where nothing is left to do for it. */
 void live_ready(struct live *live);
 void live_after_turn(struct live *live); /* reconcile, tell callers, go on */
-void live_drop(struct live *live);       /* its shard was lost */
+void live_drop(struct live *live);       /* the shard was lost */
 void live_evict(struct live *live);      /* it is parked, and nobody wants anything of it */
 
 #endif

@@ -242,7 +242,7 @@ static void on_parked(struct park *park)
         return;
     }
     if (code != ERR_OK) {
-        live->park_refused = true; /* until it moves */
+        live->park_refused = true; /* not tried again until it moves */
         log_error("park_refused", LOG_UUID("saga", &live->saga.id.uuid), LOG_TEXT("code", err_name(code)));
         live_ready(live);
         return;
@@ -349,7 +349,7 @@ static void on_summoned(struct summons *summons, struct live *live, enum err_cod
     struct waking *waking = container_of(summons, struct waking, summons);
     struct parker *parker = waking->parker;
 
-    if (live) { /* its timers, which are due, do the rest */
+    if (live) { /* the timers of the saga, which are due, do the rest */
         parker->moved = true;
         free(map_remove(&parker->unreadable, &waking->id, sizeof(waking->id)));
     } else if (code == ERR_CORRUPT || code == ERR_NOT_FOUND) {

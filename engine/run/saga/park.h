@@ -6,7 +6,7 @@
 
 struct parker *parker_new(struct engine *engine);
 void parker_free(struct parker *parker);
-int64_t parker_lag_ms(const struct engine *engine); /* by how much the oldest is overdue */
+int64_t parker_lag_ms(const struct engine *engine); /* the time by which the oldest is overdue */
 /* after whatever may have been the last thing that kept a saga in memory */
 void park_consider(struct live *live);
 void park_forget(struct live *live); /* it moves, or leaves memory */

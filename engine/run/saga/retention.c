@@ -43,7 +43,7 @@ struct retention {
     struct due_take take;
     size_t batch_max, asked, gone, refused;
     int64_t begun_boot_ms;
-    int64_t overdue_ms; /* by how much the last row of the batch is overdue; OVERDUE_MS means that or more */
+    int64_t overdue_ms; /* the time by which the last row of the batch is overdue; OVERDUE_MS means that or more */
 };
 
 struct removal { /* the removal of one saga */
@@ -138,7 +138,7 @@ static void retention_begin(struct due *due, size_t i)
     const struct shard *shard = &engine->shards[row->shard];
 
     if (live_find(engine, row->saga)) {
-        /* Its end is being made sure of, after a COMMIT whose answer was lost, or a client is looking at it. */
+        /* The end is being made sure of, after a COMMIT whose answer was lost, or a client is looking at it. */
         due_at(due, loop_wall_ms(engine->loop) + AGAIN_MS);
     } else if (shard->state == SHARD_OWNED) {
         struct removal *removal = arena_alloc(&due->arena, sizeof(*removal));

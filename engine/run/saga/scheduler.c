@@ -25,7 +25,7 @@
 
 #define TAKE_MAX 32      /* schedules at work at once */
 #define STARTS_MAX 16    /* the most starts of one schedule before others have their turn */
-#define POLL_MS 60000    /* even when nobody has said that a schedule is due */
+#define POLL_MS 60000    /* looks even when nobody has said that a schedule is due */
 #define AGAIN_MS 1000    /* when there was no room, or no database */
 #define RUNS_MS 2000     /* the saga before may have ended by then */
 #define REFUSED_MS 60000 /* somebody may have mended the cause of the refusal by then */

@@ -320,7 +320,7 @@ void live_summon(struct engine *engine, struct saga_id id, struct slice namespac
     } else if (engine->shards[number].state != SHARD_OWNED) {
         (void)err_set(&err, ERR_FENCED, "%s", shard_elsewhere);
     } else if (live && live->saga.seq == 0) {
-        (void)err_set(&err, ERR_NOT_FOUND, "%s", no_such_saga); /* its start is not durable yet */
+        (void)err_set(&err, ERR_NOT_FOUND, "%s", no_such_saga); /* the start is not durable yet */
     } else if (live) {
         summons->done(summons, live, ERR_OK, NULL);
         live_ready(live);
@@ -358,7 +358,7 @@ void live_deliver(struct engine *engine, struct saga_id id, struct slice namespa
         mail_refuse(mail, ERR_FENCED, shard_elsewhere);
         return;
     }
-    if (live) { /* its start is being made durable, and later mail is decided after it */
+    if (live) { /* the start is being made durable, and later mail is decided after it */
         live_send(live, mail);
         return;
     }

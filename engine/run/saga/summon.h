@@ -13,7 +13,7 @@ void live_deliver(struct engine *engine, struct saga_id id, struct slice namespa
 /* Whoever needs the saga in memory, not its next turn: to look at it, or to wait for its end. */
 struct summons {
     struct list_link link;
-    bool presses; /* its time has come: it is read back although memory is full, within bounds */
+    bool presses; /* the time has come: the saga is read back although memory is full, within bounds */
     /*
      * Exactly once, maybe inside the call. ERR_OK: `live` is there, maybe ended, and no turn of it begins before this
      * returns; it leaves again when nobody waits for anything of it. Else NULL, with the codes of live_deliver().
@@ -21,7 +21,7 @@ struct summons {
     void (*done)(struct summons *summons, struct live *live, enum err_code code, const struct err *err);
 };
 void live_summon(struct engine *engine, struct saga_id id, struct slice namespace, struct summons *summons);
-/* To the run of this name; a run that does not exist begins with this mail, a SAGA_INPUT_CALL. */
+/* Sends to the run of this name; a run that does not exist begins with this mail, a SAGA_INPUT_CALL. */
 void live_deliver_run(struct engine *engine, struct slice namespace, struct slice run, struct mail *mail);
 struct summoner *summoner_new(void);
 void summoner_free(struct summoner *summoner);

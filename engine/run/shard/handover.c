@@ -45,7 +45,7 @@ struct handover {
 enum motion {
     MOTION_NONE,
     MOTION_UNSENT,   /* a call whose intent is in the log waits for a place, or at a guard */
-    MOTION_UNDER_WAY /* its end must get into the log */
+    MOTION_UNDER_WAY /* the end must get into the log */
 };
 
 static enum motion activity_motion(const struct activity *activity)
@@ -241,7 +241,7 @@ void handover_all(struct engine *engine)
         if (shard->state == SHARD_LOADING) {
             shard_give(shard); /* nothing of it has begun */
         } else if (shard->state == SHARD_OWNED) {
-            shard->state = SHARD_GIVING; /* its calls were returned with all others */
+            shard->state = SHARD_GIVING; /* the calls were returned with all others */
         }
     }
     look_again(engine, 0);

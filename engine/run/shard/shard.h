@@ -21,17 +21,17 @@ struct shard {
     int64_t escalations_open;    /* the open escalations of this shard, also of sagas that are not in memory */
     struct list sagas;
     struct shard_load load;
-    int64_t busy_until_ms; /* its owner, another engine, takes in nothing new before (measures.c); boot-time clock */
+    int64_t busy_until_ms; /* the owner, another engine, takes in nothing new before (measures.c); boot-time clock */
     int64_t oldest_unreadable_ms;  /* when the oldest saga was made whose log makes no sense here; 0: none */
     bool load_running, load_stale; /* stale: lost while loading */
     int64_t give_until_boot_ms;    /* handover.c: then it is kept */
-    int64_t keep_until_boot_ms;    /* and not tried again before this */
+    int64_t keep_until_boot_ms;    /* the shard is not tried again before this */
     uint32_t keeps;                /* how often it was kept */
-    uint32_t answers;              /* to inputs of its inbox, on their way into the database (exchange/delivery.c) */
+    uint32_t answers; /* answers to inputs of its inbox, on their way to the database (exchange/delivery.c) */
 };
 
-void shard_leave(struct shard *shard); /* its sagas leave memory; it is ours no more */
-/* By the lease, as far as can be known here: another engine may have taken the shard, and we have not heard of it. */
+void shard_leave(struct shard *shard); /* the sagas leave memory; the shard is ours no more */
+/* Is the shard ours by the lease, as far as can be known here? Another engine may have taken it unheard. */
 bool shard_is_surely_ours(const struct engine *engine, uint32_t shard);
 void shard_gained(uint32_t shard, int64_t epoch, void *engine);
 void shard_lost(uint32_t shard, int64_t epoch, void *engine);

@@ -51,7 +51,7 @@ struct exporter {
     struct buffer body;
     struct json_writer w;
     size_t batch_count; /* sagas in the body */
-    uint32_t attempts;  /* to send it */
+    uint32_t attempts;  /* the attempts to send it */
     int64_t batch_boot_ms;
     struct http_request request;
 };

@@ -79,8 +79,7 @@ struct leases {
     bool says_leaving;        /* what our row said when it was sent last */
     bool told;                /* the other engines were notified that we came or leave */
     int64_t renewed_ms;       /* when the question was sent whose answer came last; 0: no answer yet */
-    int64_t patient_until_ms; /* until then expired leases are left to their owners, because the database was away for
-                                 all engines */
+    int64_t patient_until_ms; /* the owners keep expired leases until then: the database was away for all engines */
     struct err reason;        /* the last error of the connection; ERR_OK: none since the last answer */
     struct deferred give;
     struct deferred report;

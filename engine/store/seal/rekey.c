@@ -472,7 +472,7 @@ static void on_key(void *context, int count, const char *const *texts)
     }
 }
 
-/* As a store does before it seals anything. */
+/* The check that a store makes before it seals anything. */
 static enum err_code use_key(struct walk *walk, struct err *err)
 {
     struct needed needed = {.keys = walk->keys, .arena = &walk->arena};

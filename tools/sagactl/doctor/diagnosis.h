@@ -18,7 +18,7 @@ struct finding {
 #define FINDINGS_MAX 200 /* what is beyond is dropped: the first ones say enough */
 
 struct diagnosis {
-    struct ctl *ctl;    /* its arena holds the texts */
+    struct ctl *ctl;    /* the arena of `ctl` holds the texts */
     struct slice where; /* the place of findings about PostgreSQL */
     struct finding items[FINDINGS_MAX];
     size_t count;

@@ -20,7 +20,7 @@ struct export_file {
     FILE *file;
     enum export_part part; /* the part that is next; EXPORT_PART_COUNT: all are there */
     struct slice cursor;   /* the cursor of the next page of the part; empty: its first page */
-    struct slice since;    /* as it was asked for; empty: everything */
+    struct slice since;    /* the instant as it was asked for; empty: everything */
     struct slice next;     /* what the next export takes as --since; empty: not known yet */
     bool is_whole;         /* the last line is there */
     int64_t counts[EXPORT_PART_COUNT];

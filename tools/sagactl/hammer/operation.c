@@ -317,7 +317,8 @@ static void on_undo_args(struct rendering *rendering)
     loop_stop(undo->loop);
 }
 
-/* As the engine does: a compensator gets the key that it undoes where it uses the same memory of keys. */
+/* The undo key as the engine has it: a compensator gets the key that it undoes where it uses the same memory of
+ * keys. */
 static bool shares_keys(const struct hammer *hammer)
 {
     const struct adapter *adapter = adapter_find(hammer->undo->adapter);

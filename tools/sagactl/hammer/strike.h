@@ -19,7 +19,7 @@ struct target {
     struct loop *loop;
     struct adapter_host host;
     struct secrets secrets;
-    struct slice namespace; /* whose secrets */
+    struct slice namespace; /* the namespace whose secrets are meant */
     struct receiver receiver;
     size_t pending; /* strikes under way */
     uint32_t sent;  /* calls so far, without probes */
@@ -36,7 +36,7 @@ struct strike {
     int64_t cut_ms; /* the connection is closed that long after the first byte left; STRIKE_WHOLE: it is not */
 
     /* out */
-    struct outcome outcome; /* as the definition judges it; `result` is rendered */
+    struct outcome outcome; /* the outcome as the definition judges it; `result` is rendered */
     struct slice response;  /* what expressions saw; SLICE_NONE: no whole answer came */
     int64_t began_ms, ended_ms;
 

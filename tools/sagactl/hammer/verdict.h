@@ -31,7 +31,7 @@ const char *trial_text(enum trial trial);
 enum counter {                 /* how effects are counted, from the best to the worst */
                COUNTER_TOOL,   /* a tool that the user names */
                COUNTER_PROBE,  /* the tool's own probe, whose result is a number */
-               COUNTER_ANSWERS /* by the results of the answers: two different results are two effects */
+               COUNTER_ANSWERS /* the results of the answers count: two different results are two effects */
 };
 
 struct tally {
@@ -47,7 +47,7 @@ struct tally {
 
 struct lateness {     /* repeats that long after the first call */
     int64_t after_ms; /* at least */
-    int64_t most_ms;  /* and at most: a wait may take longer than asked for */
+    int64_t most_ms;  /* the longest wait: a wait may take longer than asked for */
     uint32_t operations, calls;
     uint32_t again; /* operations that took effect a second time */
 };
@@ -56,7 +56,7 @@ struct evidence {
     enum counter counter;
     bool tells_apart; /* the counter sees each new operation as one effect more */
     struct tally tallies[TRIAL_COUNT];
-    struct lateness late[LATE_MAX]; /* by time */
+    struct lateness late[LATE_MAX]; /* the tallies of late repeats, sorted by time */
     size_t late_count;
     bool has_probe;
     uint32_t probes, probe_said_absent, probe_said_done; /* the last two: wrongly */

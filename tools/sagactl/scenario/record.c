@@ -40,7 +40,7 @@ struct tape {
     size_t undone_count;
     size_t out_count;  /* calls that are out now */
     bool side_by_side; /* two were out at once: their order on stage may differ */
-    bool locks_taken;  /* by another saga */
+    bool locks_taken;  /* another saga has them */
 };
 
 static struct slice text_at(struct tape *tape, struct slice object, const char *name)

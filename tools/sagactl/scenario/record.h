@@ -6,7 +6,7 @@
 
 struct recording {
     struct arena *arena;
-    struct slice saga;           /* as `GET /v1/sagas/{id}` answers it */
+    struct slice saga;           /* the saga as `GET /v1/sagas/{id}` answers it */
     const struct slice *entries; /* the entries of its log, in order */
     size_t entry_count;
     /* Names the tool of an operation by its key. SLICE_NONE: nobody knows it. */

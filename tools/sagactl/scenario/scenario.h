@@ -125,7 +125,7 @@ struct scenario {
     struct slice name, saga, pointer;
     struct slice input; /* JSON */
     struct slice business_id;
-    bool locks_taken; /* by another saga */
+    bool locks_taken; /* another saga has them */
     const struct tool_replies *tools;
     size_t tool_count;
     const struct event *events;

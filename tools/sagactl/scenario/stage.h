@@ -24,13 +24,13 @@ struct stage_call {
 };
 
 struct stage_struck {  /* a failure point that the scenario went through */
-    struct slice step; /* its id; SLICE_NONE: the saga as a whole */
+    struct slice step; /* the step's id; SLICE_NONE: the saga as a whole */
     enum direction direction;
     enum prove_trouble trouble;
 };
 
 struct stage_truth {                      /* what really happened, of a step */
-    bool did[DIRECTION_COUNT];            /* by direction */
+    bool did[DIRECTION_COUNT];            /* what was done, by direction */
     struct slice result[DIRECTION_COUNT]; /* JSON; SLICE_NONE: none yet */
 };
 
@@ -52,7 +52,7 @@ struct stage {
     size_t next_event;
     struct stage_counter *counters;
     size_t counter_count;
-    struct stage_truth *truths; /* by step */
+    struct stage_truth *truths; /* the truths by step */
     uint32_t truth_count;
     struct stage_call *calls;
     size_t call_count, call_room;
@@ -75,7 +75,7 @@ enum err_code stage_feed(struct stage *stage, struct saga_input input, struct er
 void stage_strike(struct stage *stage, uint32_t step, enum direction direction, enum prove_trouble trouble);
 struct stage_truth *stage_truth_of(struct stage *stage, uint32_t step);
 const struct operation *stage_operation(const struct stage *stage, uint32_t step, enum direction direction);
-struct slice stage_key(struct stage *stage, const struct op_key *key); /* as text, in the arena of the play */
+struct slice stage_key(struct stage *stage, const struct op_key *key); /* the key as text, in the arena of the play */
 uint32_t stage_find_step(const struct stage *stage, struct slice id);  /* STEP_NONE: it is not there (yet) */
 
 /* stage_render.c: false: it cannot be rendered, `error` is the sentence. An unset template gives SLICE_NONE. */
