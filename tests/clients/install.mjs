@@ -1,6 +1,7 @@
 // Builds and packs a package of tools/clients, and installs it as its users do.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { root } from '../lib/world.mjs'
 
@@ -44,6 +45,18 @@ export function needsPython(...modules) {
   process.exit(77)
 }
 
+// Debian's own pip, run as it lies there: installing it into an environment first would take most of the time.
+const wheels = '/usr/share/python-wheels'
+const [lying] = existsSync(wheels) ? readdirSync(wheels).filter((file) => file.startsWith('pip-')) : []
+
+// Asks pip for something, without a network. `by` is the Python that it is for.
+export function pip(asked, by = python) {
+  const quiet = ['--no-index', '--disable-pip-version-check']
+  const own = lying ? [join(wheels, lying, 'pip')] : ['-m', 'pip']
+  const options = { cwd: tmpdir(), stdio: ['ignore', 'ignore', 'inherit'] }
+  execFileSync(by, ['-I', ...own, asked[0], ...quiet, ...asked.slice(1)], options)
+}
+
 // Installs the wheel without a network in a new environment in an empty folder, and returns the environment's Python.
 export function installPython(world, name, options = []) {
   const out = join(world.directory, 'wheel')
@@ -51,13 +64,8 @@ export function installPython(world, name, options = []) {
   const wheel = execFileSync(python, build, { encoding: 'utf8' }).trim()
   const environment = join(world.directory, 'environment')
   const quiet = { cwd: world.directory, stdio: ['ignore', 'ignore', 'inherit'] }
-  // Debian's own pip, run as it lies there: installing it into the environment first would take most of the time.
-  const wheels = '/usr/share/python-wheels'
-  const [lying] = existsSync(wheels) ? readdirSync(wheels).filter((file) => file.startsWith('pip-')) : []
   execFileSync(python, ['-m', 'venv', ...options, ...(lying ? ['--without-pip'] : []), environment], quiet)
   const installed = join(environment, 'bin', 'python')
-  const pip = lying ? [join(wheels, lying, 'pip')] : ['-m', 'pip']
-  const asked = ['install', '--no-index', '--no-deps', '--disable-pip-version-check', wheel]
-  execFileSync(installed, ['-I', ...pip, ...asked], quiet)
+  pip(['install', '--no-deps', wheel], installed)
   return installed
 }

@@ -5,11 +5,12 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { World, expect, expectEqual, leaves, promise, root, run } from '../lib/world.mjs'
 import { askReal, askReplay, prepare } from './exchanges.mjs'
-import { installPython, needsPython, python } from './install.mjs'
+import { installPython, needsPython, pip, python } from './install.mjs'
 import { exampleIn, runExample } from './languages.mjs'
 
 needsPython()
 const source = join(root, 'tools', 'clients', 'python')
+const wheelName = 'sagad_client-0.1.0-py3-none-any.whl'
 const openapi = join(root, 'schema', 'openapi.json')
 const blocks = (page) => [...readFileSync(page, 'utf8').matchAll(/```py\n([^]*?)```/g)].map(([, text]) => text)
 
@@ -40,6 +41,31 @@ await run(new World(), async (world) => {
     const build = [join(root, 'tools', 'clients', 'build.py'), 'python', '--out', join(world.directory, 'again')]
     const again = execFileSync(python, build, { encoding: 'utf8' }).trim()
     expect(readFileSync(again).equals(readFileSync(again.replace('/again/', '/wheel/'))), 'the wheels are the same')
+  })
+
+  await promise('pip and python3 -m build make the same wheel, also from an archive of the sources', () => {
+    const wheel = readFileSync(join(world.directory, 'wheel', wheelName))
+    const folder = join(world.directory, 'pep517')
+    for (const name of ['python', join('participant', 'python')]) {
+      const project = join(root, 'tools', 'clients', name)
+      const before = execFileSync('git', ['status', '--porcelain', project], { cwd: root, encoding: 'utf8' })
+      const code = `import backend; print(backend.build_sdist('.')); print(backend.build_wheel('.'))`
+      mkdirSync(folder, { recursive: true })
+      const env = { ...process.env, PYTHONPATH: project, PYTHONDONTWRITEBYTECODE: '1' }
+      const made = execFileSync(python, ['-c', code], { cwd: folder, env, encoding: 'utf8' }).trim().split('\n')
+      const after = execFileSync('git', ['status', '--porcelain', project], { cwd: root, encoding: 'utf8' })
+      expectEqual(after, before, 'the sources stay as they are')
+      pip(['wheel', '--no-deps', '-w', join(folder, 'of-archive'), join(folder, made[0])])
+      pip(['wheel', '--no-deps', '-w', join(folder, 'of-folder'), project])
+      const [first, ...others] = ['of-archive', 'of-folder', '.'].map((near) => readFileSync(join(folder, near, made[1])))
+      for (const other of others) expect(first.equals(other), `${made[1]}: the same bytes`)
+      expect(made[1] !== wheelName || first.equals(wheel), 'those of build.py')
+    }
+    if (spawnSync(python, ['-m', 'build', '--version'], { cwd: folder }).status !== 0)
+      return console.log('  (python3 -m build was not tried: python3-build is not installed)')
+    const built = join(folder, 'of-build')
+    execFileSync(python, ['-m', 'build', '--outdir', built, source], { cwd: folder, stdio: 'ignore' })
+    expect(readFileSync(join(built, wheelName)).equals(wheel), 'python3 -m build makes those bytes, too')
   })
 
   await promise('it has every route, parameter and member of the OpenAPI document, and an older one has not', () => {
