@@ -101,7 +101,7 @@ const struct route routes[] = {
     {"GET", "/v1/stats", ROLE_READER, "", handle_get_stats},
     {"GET", "/v1/stats/series", ROLE_READER, "from to by name", handle_get_series},
     {"GET", "/v1/clock", ROLE_READER, "", handle_get_clock},
-    {"POST", "/v1/clock", ROLE_ADMIN, "", handle_move_clock},
+    {"POST", "/v1/clock", ROLE_ADMIN, "", handle_move_clock, .act = "move", .act_on = "clock"},
     {"GET", "/v1/engines", ROLE_READER, "", handle_get_engines},
     {"GET", "/metrics", ROLE_READER, "", handle_metrics},
     {"GET", "/livez", ROLE_NONE, "", handle_livez},

@@ -34,18 +34,25 @@ static const char make_sql[] =
 
 static const struct db_statement sql_clock_move = {
     "clock_move",
-    "select sagad_clock.move($1::int8, $2::int8)::int4",
+    "select sagad.act_told(m.moved::int4, case when m.moved then $3::text end, null)"
+    " from (select sagad_clock.move($1::int8, $2::int8) as moved) as m",
     .has_row = true,
 };
 
+/* What stays where it is when its time has come counts only while that is ahead: a breaker is open until a call tries,
+ * an ended saga may be pinned by a debt, a notification waits for a receiver that rests. */
 static const struct db_statement sql_clock_read = {
     "clock_read",
-    "select (extract(epoch from sagad_clock.clock_timestamp()) * 1000)::int8, a.ms,"
-    " coalesce((extract(epoch from least("
+    "select (extract(epoch from n.now) * 1000)::int8, n.ms, coalesce((extract(epoch from least("
     "(select min(d.at) from sagad.due d where d.what = 'parked' and d.holds is null and isfinite(d.at)),"
+    " (select min(d.at) from sagad.due d where d.what = 'forget' and d.at > n.now and isfinite(d.at)),"
     " (select min(s.look_at) from sagad.schedule s where s.hold is null),"
-    " (select min(h.until_at) from sagad.hold h where h.released_at is null and not h.ended_told))) * 1000)::int8, 0)"
-    " from sagad_clock.ahead a",
+    " (select min(h.until_at) from sagad.hold h where h.released_at is null and not h.ended_told),"
+    " (select min(b.open_until) from sagad.guard_breaker b where b.state = 'open' and b.open_until > n.now),"
+    " (select min(g.paused_until) from sagad.guard g where g.paused_until > n.now),"
+    " (select min(t.look_at) from sagad.notification t where t.state = 'pending' and t.look_at > n.now)"
+    ")) * 1000)::int8, 0)"
+    " from (select sagad_clock.clock_timestamp() as now, a.ms from sagad_clock.ahead a) as n",
     .has_row = true,
 };
 
@@ -107,6 +114,7 @@ void store_clock_move(struct store *store, struct clock_move *move)
         job->writes = job->wants_one = true;
         db_arg_int8(args, move->to_ms);
         db_arg_int8(args, VIRTUAL_CLOCK_AHEAD_MS_MAX);
+        db_arg_text(args, move->act);
     }
     (void)job_query(job, &sql_clock_read, on_clock); /* this statement takes no parameters */
     job_submit(job);

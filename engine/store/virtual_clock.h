@@ -22,9 +22,10 @@ MUST_USE enum err_code virtual_clock_make(const char *dsn, struct err *err);
 
 struct clock_move { /* ERR_NOT_FOUND: it would be further ahead than it may be */
     struct store_read read;
-    int64_t to_ms; /* in: to so much ahead of the real time, if it is not further already. 0: it is only read */
+    int64_t to_ms;    /* in: to so much ahead of the real time, if it is not further already. 0: it is only read */
+    struct slice act; /* in: the act that the move is, JSON; SLICE_NONE: it is nobody's */
     int64_t now_ms, ahead_ms; /* out */
-    int64_t next_ms;          /* out: when the next parked saga, schedule or end of a hold is due; 0: nothing is */
+    int64_t next_ms;          /* out: when the next thing is due of which a table knows; 0: nothing is */
 };
 void store_clock_move(struct store *store, struct clock_move *move);
 

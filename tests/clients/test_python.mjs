@@ -57,7 +57,9 @@ await run(new World(), async (world) => {
       expectEqual(after, before, 'the sources stay as they are')
       pip(['wheel', '--no-deps', '-w', join(folder, 'of-archive'), join(folder, made[0])])
       pip(['wheel', '--no-deps', '-w', join(folder, 'of-folder'), project])
-      const [first, ...others] = ['of-archive', 'of-folder', '.'].map((near) => readFileSync(join(folder, near, made[1])))
+      const [first, ...others] = ['of-archive', 'of-folder', '.'].map((near) =>
+        readFileSync(join(folder, near, made[1]))
+      )
       for (const other of others) expect(first.equals(other), `${made[1]}: the same bytes`)
       expect(made[1] !== wheelName || first.equals(wheel), 'those of build.py')
     }

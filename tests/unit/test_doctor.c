@@ -122,6 +122,34 @@ TEST(each_fault_is_found_and_nothing_else)
     }
 }
 
+TEST(a_virtual_clock_is_no_trouble_and_hides_none)
+{
+    const struct {
+        const char *now;
+        enum finding_state state;
+        const char *what;
+    } clocks[] = {
+        {"00:01:05.000Z", FINDING_FINE, "moved ahead by 1m 0s"},
+        {"00:02:05.000Z", FINDING_TROUBLE, "59.9 s ahead of this machine's"},
+        {"00:00:05.000Z", FINDING_TROUBLE, "59.9 s behind this machine's"},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(clocks); i++) {
+        struct diagnosis *d = new_diagnosis();
+        const struct finding *clock = NULL;
+
+        d->has_virtual_clock = true;
+        d->virtual_ahead_ms = 60000;
+        diagnose_engines(d, changed("00:00:05.000Z", clocks[i].now), NOW - 100, NOW + 100);
+        for (size_t k = 0; k < d->count && !clock; k++) {
+            clock = strcmp(d->items[k].check, "clock") == 0 ? &d->items[k] : NULL;
+        }
+        assert_non_null(clock);
+        assert_int_equal(clock->state, clocks[i].state);
+        assert_non_null(strstr(arena_text(&ctl.arena, clock->what), clocks[i].what));
+    }
+}
+
 TEST(the_mode_of_replication_is_named)
 {
     static const struct {

@@ -68,9 +68,20 @@ static int look_at_server(struct ctl *ctl, struct diagnosis *d)
     return EXIT_OK;
 }
 
+/* Only `sagad dev --clock virtual` has this clock, and every other service answers with 404. */
+static void look_at_clock(struct ctl *ctl, struct diagnosis *d)
+{
+    struct answer answer;
+
+    d->has_virtual_clock = ask(ctl, "/v1/clock", &answer) == EXIT_OK &&
+                           json_i64(json_member(answer.body, "ahead_ms"), &d->virtual_ahead_ms);
+}
+
 static void look_at_engines(struct ctl *ctl, struct diagnosis *d)
 {
     struct answer answer;
+
+    look_at_clock(ctl, d);
     int64_t asked_ms = now_ms();
     int code = ask(ctl, "/v1/engines", &answer);
 

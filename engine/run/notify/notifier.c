@@ -33,6 +33,29 @@ void notifier_look(struct notifier *notifier)
     }
 }
 
+void notifier_step(struct notifier *notifier, int64_t ms)
+{
+    for (size_t i = 0; i < notifier->targets.count; i++) {
+        notifier->receivers[i].rests_until_boot_ms -= ms;
+    }
+}
+
+int64_t notifier_rests_until_ms(const struct notifier *notifier)
+{
+    int64_t first_ms = 0;
+
+    for (size_t i = 0; i < notifier->targets.count; i++) {
+        const struct receiver *receiver = &notifier->receivers[i];
+        const struct loop *loop = receiver->engine->loop;
+        int64_t left_ms = receiver->rests_until_boot_ms - loop_boot_ms(loop);
+
+        if (left_ms > 0 && (first_ms == 0 || loop_wall_ms(loop) + left_ms < first_ms)) {
+            first_ms = loop_wall_ms(loop) + left_ms;
+        }
+    }
+    return first_ms;
+}
+
 void notifier_stop(struct notifier *notifier)
 {
     for (size_t i = 0; i < notifier->targets.count; i++) {

@@ -100,7 +100,8 @@ static void judge_clock(struct diagnosis *d, struct slice database, int64_t aske
     if (!member_instant(database, "now", &there_ms)) {
         return;
     }
-    int64_t off_ms = surely_off_ms(there_ms, asked_ms, answered_ms), size_ms = off_ms < 0 ? -off_ms : off_ms;
+    int64_t off_ms = surely_off_ms(there_ms - d->virtual_ahead_ms, asked_ms, answered_ms),
+            size_ms = off_ms < 0 ? -off_ms : off_ms;
 
     if (size_ms > CLOCK_WARNING_MS) {
         diagnosis_add(d, "clock", size_ms > CLOCK_TROUBLE_MS ? FINDING_TROUBLE : FINDING_WARNING,
@@ -119,8 +120,11 @@ static void judge_clock(struct diagnosis *d, struct slice database, int64_t aske
                       SLICE("wait: sagad draws near, a fiftieth faster or slower; let no clock of a database step"));
     }
     if (d->count == before) {
-        diagnosis_add(d, "clock", FINDING_FINE, SLICE("PostgreSQL's clock and this machine's agree"), d->where,
-                      SLICE(""));
+        diagnosis_add(d, "clock", FINDING_FINE,
+                      d->has_virtual_clock ? SAY("a virtual clock, which `sagactl time` has moved ahead by %.*s",
+                                                 SLICE_ARG(show_duration(d->ctl, d->virtual_ahead_ms)))
+                                           : SLICE("PostgreSQL's clock and this machine's agree"),
+                      d->where, SLICE(""));
     }
 }
 

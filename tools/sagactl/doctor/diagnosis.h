@@ -20,6 +20,8 @@ struct finding {
 struct diagnosis {
     struct ctl *ctl;    /* the arena of `ctl` holds the texts */
     struct slice where; /* the place of findings about PostgreSQL */
+    bool has_virtual_clock;
+    int64_t virtual_ahead_ms; /* how far `sagactl time` has moved the clock of this `sagad dev` ahead */
     struct finding items[FINDINGS_MAX];
     size_t count;
 };
