@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/digest.h"
+#include "base/json.h"
 #include "tests/api/program_run.h"
 #include "tests/lib/test.h"
 
@@ -360,6 +362,65 @@ TEST(a_context_is_a_server_and_its_token)
     (void)unsetenv("XDG_CONFIG_HOME");
     (void)setenv("SAGACTL_SERVER", server, 1);
     free(server);
+}
+
+static struct slice file_text(const char *path, char (*text)[4096])
+{
+    FILE *file = fopen(path, "re");
+
+    assert_non_null(file);
+    size_t bytes = fread(*text, 1, sizeof(*text), file);
+
+    assert_int_equal(fclose(file), 0);
+    return (struct slice){*text, bytes};
+}
+
+TEST(a_row_goes_into_the_file_of_tokens_and_the_rest_of_it_stays)
+{
+    char folder[] = "/tmp/sagactl-test-XXXXXX", path[64], link[64], text[4096];
+    const char before[] = "{ \"tokens\": [ {\"name\": \"ci\", \"sha256\": \"00\"} ] }\n";
+    struct stat status;
+    FILE *file;
+
+    assert_non_null(mkdtemp(folder));
+    (void)snprintf(path, sizeof(path), "%s/tokens", folder);
+    (void)snprintf(link, sizeof(link), "%s/link", folder);
+    expect_talk(run(text_of("token new --name me --into %s", path)), 1, "No such file");
+    file = fopen(path, "we");
+    assert_non_null(file);
+    assert_true(fputs(before, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(chmod(path, 0640), 0);
+    assert_int_equal(symlink(path, link), 0);
+    assert_int_equal(run(text_of("token new --name me --role admin --into %s", link)), 0);
+    assert_int_equal(strncmp(out, "sagad_", 6), 0);
+    assert_int_equal(strlen(out), 6 + 64 + 1);
+    struct digest digest = digest_sha256((struct slice){out, strlen(out) - 1});
+    char hex[65];
+
+    digest_hex(&digest, hex);
+    struct slice all = file_text(path, &text), rows = json_member(all, "tokens");
+
+    assert_int_equal(json_check(all, &json_limits_default, NULL), ERR_OK);
+    assert_int_equal(json_count(rows), 2);
+    assert_int_equal(strncmp(text, before, strlen(before) - 5), 0);
+    assert_non_null(memmem(rows.ptr, rows.len, hex, 64));
+    assert_int_equal(stat(path, &status), 0);
+    assert_int_equal(status.st_mode & 0777, 0640);
+    expect_talk(run(text_of("token new --name ci --into %s", path)), 1, "a row of this name");
+    assert_int_equal(chmod(path, 0666), 0);
+    expect_talk(run(text_of("token new --name x --into %s", path)), 1, "tokens");
+    assert_int_equal(chmod(path, 0600), 0);
+    file = fopen(path, "we");
+    assert_non_null(file);
+    assert_true(fputs("{\"tokens\": 1}", file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    expect_talk(run(text_of("token new --name x --into %s", path)), 1, "no file of tokens");
+    all = file_text(path, &text);
+    assert_true(slice_is(all, "{\"tokens\": 1}"));
+    assert_int_equal(unlink(link), 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0); /* nothing else is left */
 }
 
 TEST(the_token_of_the_environment_never_goes_to_a_context)

@@ -8,16 +8,18 @@
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/output.h"
 #include "tools/sagactl/saga_end.h"
+#include "tools/sagactl/tokens_file.h"
 
 const char help_token[] =
     "sagactl token new --name NAME [--role reader|agent|operator|admin] [--namespace NAME] [--expires 90d]\n"
-    "                  [--tools NAME,...]\n"
+    "                  [--tools NAME,...] [--into FILE]\n"
     "\n"
     "Makes an access token. The token is printed once: give it to the client. The row goes into the\n"
     "file that sagad reads with --tokens, {\"tokens\": [ROW, ...]}; it holds a digest only, and sagad\n"
     "reads the file again when it changes. Defaults: role reader, namespace default, 90 days;\n"
     "--expires never makes one that does not expire. With --tools it calls these tools only, and\n"
-    "sees nothing but their operations; card.* stands for all names that begin so.\n"
+    "sees nothing but their operations; card.* stands for all names that begin so. With --into the\n"
+    "row is added to this file, and the token alone is printed.\n"
     "\n"
     "  reader    sees everything of its namespace\n"
     "  agent     also starts, aborts and signals sagas, and calls tools\n"
@@ -27,7 +29,8 @@ const char help_token[] =
     "The role that may decide an approval is said by its `roles`.\n"
     "\n"
     "  sagactl token new --name ci --role agent\n"
-    "  sagactl token new --name ann --role operator -o json\n";
+    "  sagactl token new --name ann --role operator -o json\n"
+    "  sagactl token new --name me --role admin --into /etc/sagad/tokens.json > token\n";
 
 static bool role_is_known(const char *role)
 {
@@ -59,12 +62,27 @@ static void write_tools(struct json_writer *w, const char *tools)
     json_array_end(w);
 }
 
+static int add_to_file(struct ctl *ctl, const char *into, const char *name, const char *token, struct buffer *row)
+{
+    bool added = tokens_file_add(ctl, into, slice_of(name), buffer_slice(row));
+
+    buffer_fini(row);
+    if (added) {
+        (void)puts(token);
+    }
+    return added ? EXIT_OK : EXIT_FAILED;
+}
+
 int cmd_token(struct ctl *ctl, int argc, char **argv)
 {
-    const char *name = NULL, *role = "reader", *namespace = "default", *expires = "90d", *tools = NULL;
-    const struct option options[] = {{"--name", &name, NULL, NULL},           {"--role", &role, NULL, NULL},
-                                     {"--namespace", &namespace, NULL, NULL}, {"--expires", &expires, NULL, NULL},
-                                     {"--tools", &tools, NULL, NULL},         {NULL, NULL, NULL, NULL}};
+    const char *name = NULL, *role = "reader", *namespace = "default", *expires = "90d", *tools = NULL, *into = NULL;
+    const struct option options[] = {{"--name", &name, NULL, NULL},
+                                     {"--role", &role, NULL, NULL},
+                                     {"--namespace", &namespace, NULL, NULL},
+                                     {"--expires", &expires, NULL, NULL},
+                                     {"--tools", &tools, NULL, NULL},
+                                     {"--into", &into, NULL, NULL},
+                                     {NULL, NULL, NULL, NULL}};
     struct arguments verbs;
     struct buffer row;
     struct json_writer w;
@@ -97,7 +115,7 @@ int cmd_token(struct ctl *ctl, int argc, char **argv)
     buffer_init(&row, 65536);
     json_writer_init(&w, &row);
     json_object_begin(&w, NULL);
-    if (ctl->output == OUTPUT_DATA) {
+    if (ctl->output == OUTPUT_DATA && !into) {
         json_write_text(&w, "token", token);
         json_object_begin(&w, "row");
     }
@@ -113,6 +131,9 @@ int cmd_token(struct ctl *ctl, int argc, char **argv)
         json_write_text(&w, "expires_at", instant);
     }
     json_object_end(&w);
+    if (into) {
+        return add_to_file(ctl, into, name, token, &row);
+    }
     if (ctl->output == OUTPUT_DATA) {
         json_object_end(&w);
     } else if (ctl->output == OUTPUT_NAME) {
