@@ -40,8 +40,8 @@ for name in ("definition", "tool"):
     walk(json.load(open(f"{sys.argv[1]}/{name}.schema.json")))
 END
 [ "$(wc -l <"$scratch/members")" -gt 100 ] || { echo "the JSON Schemas have no members"; bad=1; }
-sort -u "$scratch/members" | while read -r member; do
-    grep -q -E -e "^ +([a-z_.]+\.)?$(printf '%s' "$member" | sed 's/\$/\\$/')( \(|$)" "$scratch/saga-definition.5.txt" ||
+sort -u "$scratch/members" | sed 's/\$/\\$/' | while read -r member; do
+    grep -q -E -e "^ +([a-z_.]+\.)?$member( \(|$)" "$scratch/saga-definition.5.txt" ||
         { echo "saga-definition.5 does not have the member $member"; exit 1; }
 done || bad=1
 exit $bad

@@ -1,5 +1,5 @@
-// The virtual clock of `sagad dev --clock virtual`, beside what is neither a saga nor a schedule: breakers, notifications
-// and retention are due when the clock is moved, `next` goes from one to the next, and each move is an act.
+// The virtual clock of `sagad dev --clock virtual`, beside what is neither a saga nor a schedule: breakers,
+// notifications and retention are due when the clock is moved, `next` goes to each, and each move is an act.
 import { createHash } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
