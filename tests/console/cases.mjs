@@ -67,7 +67,7 @@ export async function cases(world, browser) {
     )
     expect(/not possible/.test(await text('Ask the receiver again')), 'no probe, and why')
     await visitor.checksAccess('case')
-    await visitor.shootsForReadme('readme-case') // schema/console.png
+    await visitor.shootsForReadme('console.png')
   })
 
   await promise('a file is read as it was meant or not at all, and no word of it is guessed', async () => {

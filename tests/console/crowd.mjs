@@ -1,7 +1,7 @@
 // A hundred thousand sagas: the list reads pages, and a thousand rows can be looked through.
 import { expectEqual, promise } from '../lib/world.mjs'
 import { fillSagas } from './many.mjs'
-import { scrolls } from './scroll.mjs'
+import { scrolls } from './thread.mjs'
 import { Visitor, until } from './stage.mjs'
 
 const sagas = 100_000

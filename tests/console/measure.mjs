@@ -8,7 +8,7 @@ import { expectEqual, promise, run, sleep } from '../lib/world.mjs'
 import { showsRows } from './crowd.mjs'
 import { fillSagas } from './many.mjs'
 import { skip } from './packages.mjs'
-import { scrolls } from './scroll.mjs'
+import { scrolls } from './thread.mjs'
 import { ConsoleWorld, Visitor, launchChromium, wholeChromium } from './stage.mjs'
 
 if (!wholeChromium) skip('there is no chromium')

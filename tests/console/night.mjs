@@ -136,7 +136,7 @@ export async function night(world, browser) {
       await page.keyboard.press('Enter')
       await page.getByRole('heading', { name: 'One answer for many' }).waitFor()
       await tabTo('It happened')
-      await visitor.checksAccess('bulk-new')
+      await visitor.checksAccessAgain('bulk-new')
       await page.keyboard.press('ArrowUp') // the last of them
       await tabTo('The file, CSV with a head')
       file = bankFile(world, 'calm', calm.trips)

@@ -1,8 +1,10 @@
 // The view of one saga shows what happened when, what was sent and came back, the log, and the verbs of a person.
 import { expect, expectEqual, promise } from '../lib/world.mjs'
+import { taskTime } from './thread.mjs'
 import { Visitor, until } from './stage.mjs'
 
 const voices = 400
+const opensMs = 1500 // of processor time
 
 export async function saga(world, browser, orders) {
   const visitor = await Visitor.arrives(browser, world, { as: 'operator' })
@@ -25,7 +27,7 @@ export async function saga(world, browser, orders) {
     await timeline.getByRole('button', { name: /^undoing charge: .* undone/ }).waitFor()
     await timeline.getByRole('button', { name: /^confirm: .*attempt 1.*failed for certain: http-422/ }).waitFor()
     await visitor.checksAccess('saga')
-    await visitor.shootsForReadme('readme-saga') // schema/console-saga.png
+    await visitor.shootsForReadme('console-saga.png')
   })
 
   await promise('holds and takeovers are marks on the axis, with a word and a shape each', async () => {
@@ -193,9 +195,12 @@ export async function saga(world, browser, orders) {
     await page.route(/log\?limit=500&cursor=500$/, (route) => laterCame.then(() => route.continue()))
     page.on('response', (answer) => /log\?limit=500&cursor=1000$/.test(answer.url()) && later())
     const begun = Date.now()
+    const spent = await taskTime(page)
     await visitor.opens(`#/saga/${id}`)
     await until(async () => (await page.locator('.timeline .row.do').count()) > 10, 'rows of the timeline')
-    console.log(`# a saga of ${voices} steps opened in ${Date.now() - begun} ms`)
+    const ms = Math.round(await spent())
+    console.log(`# a saga of ${voices} steps opened in ${Date.now() - begun} ms, ${ms} ms of them at work`)
+    expect(ms < opensMs, `processor time to open it, at most ${opensMs} ms`, ms)
     expect((await page.locator('.timeline .row.do').count()) < 100, 'rows that exist')
     const steps = page.getByRole('region', { name: 'Steps' })
     expectEqual(await steps.locator('tr[data-row]').count(), 100, 'steps that exist')

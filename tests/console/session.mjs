@@ -1,10 +1,13 @@
 // These promises say who gets in, what a foreign page cannot do, and how a session ends.
-import { writeFileSync } from 'node:fs'
+import { statSync, writeFileSync } from 'node:fs'
 import { createServer, request } from 'node:http'
-import { expect, expectEqual, promise } from '../lib/world.mjs'
+import { join } from 'node:path'
+import { expect, expectEqual, promise, root } from '../lib/world.mjs'
+import { taskTime } from './thread.mjs'
 import { Visitor, digest, tokens, until } from './stage.mjs'
 
 const ours = { 'sagad-console': '1' }
+const loadMs = 1000 // of processor time
 
 export async function session(world, browser) {
   const bare = async (method, path, body, headers = {}) => {
@@ -52,6 +55,8 @@ export async function session(world, browser) {
     }
     console.log(`# first load: ${bytes} bytes compressed`)
     expect(bytes <= 150_000, 'first load, at most 150 kB', bytes)
+    const pictures = ['console.png', 'console-saga.png'].map((file) => statSync(join(root, 'schema', file)).size)
+    expect(pictures[0] + pictures[1] <= 200_000, 'the pictures of README, at most 200 kB', pictures.join(' + '))
     expectEqual((await bare('GET', '/console/none.js')).status, 404, 'a file that is not there')
     const moved = await bare('GET', '/console')
     expectEqual([moved.status, moved.headers.get('location')], [308, 'console/'], '/console')
@@ -184,8 +189,12 @@ export async function session(world, browser) {
       const link = world.sagactl(['console']).stdout.trim()
       return page.evaluate((to) => (location.href = to), link)
     }
+    const spent = await taskTime(page)
     await visitor.opens('#/tools')
     await page.getByLabel('Your token').waitFor()
+    const ms = Math.round(await spent())
+    console.log(`# the first load took ${ms} ms of processor time`)
+    expect(ms < loadMs, `processor time of the first load, at most ${loadMs} ms`, ms)
     await follows()
     await who.getByText('admin').first().waitFor()
     expect(/#\/$/.test(page.url()), 'the code is gone from the address', page.url())

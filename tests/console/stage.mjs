@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { World, expect, expectEqual, quick, sleep } from '../lib/world.mjs'
+import { World, expect, expectEqual, quick, root, sleep } from '../lib/world.mjs'
 import { consolePackages } from './packages.mjs'
 
 const packages = consolePackages()
@@ -289,21 +289,21 @@ export class Visitor {
     await this.page.setViewportSize(size)
   }
 
-  // Keeps a picture where SAGAD_CONSOLE_SHOTS says, and with the long form in the build: the page, or what is
-  // seen of it.
-  async shoots(name, fullPage = true) {
+  // Keeps a picture of the page where SAGAD_CONSOLE_SHOTS says, and with the long form in the build.
+  async shoots(name) {
     const folder = process.env.SAGAD_CONSOLE_SHOTS ?? (quick ? undefined : process.env.CONSOLE_SHOTS)
     if (!folder) return
     mkdirSync(folder, { recursive: true })
     const hasDialog = (await this.page.locator('dialog[open]').count()) > 0 // it covers what is seen of the page
-    await this.page.screenshot({ path: join(folder, `${name}.png`), fullPage: fullPage && !hasDialog })
+    await this.page.screenshot({ path: join(folder, `${name}.png`), fullPage: !hasDialog })
   }
 
-  // README shows this picture.
-  async shootsForReadme(name) {
+  // README shows this picture. SAGAD_CONSOLE_README=1 draws it anew, where README finds it.
+  async shootsForReadme(file) {
+    if (!process.env.SAGAD_CONSOLE_README) return
     await this.page.emulateMedia({ colorScheme: 'light' })
     await this.page.setViewportSize({ width: 1040, height: 600 })
-    await this.shoots(name, false)
+    await this.page.screenshot({ path: join(root, 'schema', file) })
     await this.page.setViewportSize(desktop)
   }
 

@@ -1,12 +1,12 @@
 // The graph of a definition, laid out from its own order: a step stands one column behind the last that it waits for.
-import { State, toneOf, wordOf } from './state'
+import { Shape, State, toneOf, wordOf } from './state'
 import type { StepDefinition } from './types'
 
 const nodeWidth = 150
 const nodeHeight = 44
 const gapX = 40
 const gapY = 14
-const lettersMax = 19
+const lettersMax = 17
 
 interface Node {
   step: StepDefinition
@@ -72,6 +72,7 @@ export function Graph({ steps, states }: { steps: StepDefinition[]; states?: Map
           return (
             <g key={node.step.id} class={state ? `node ${toneOf(state)}` : 'node'}>
               <rect x={x(node)} y={y(node)} width={nodeWidth} height={nodeHeight} rx="4" />
+              {state && <Shape state={state} at={[x(node) + nodeWidth - 24, y(node) + 15]} />}
               <text class="name" x={x(node) + 10} y={y(node) + 18}>
                 {cut(node.step.id)}
                 {node.step.when !== undefined && ' ?'}

@@ -25,17 +25,24 @@ export function usePicks<T>(of: string, pickOf: (row: T) => Pick | string): Pick
     'Pick',
     (row) => {
       const pick = pickOf(row)
-      if (typeof pick === 'string') return <input type="checkbox" disabled title={pick} aria-label={pick} />
+      if (typeof pick === 'string')
+        return (
+          <label class="pick" title={pick}>
+            <input type="checkbox" disabled aria-label={pick} />
+          </label>
+        )
       const isPicked = picked.some(({ name }) => name === pick.name)
       const others = picked.filter(({ name }) => name !== pick.name)
       return (
-        <input
-          type="checkbox"
-          data-pick=""
-          checked={isPicked}
-          aria-label={`pick ${pick.title}`}
-          onChange={() => setKept({ of, picked: isPicked ? others : [...picked, pick] })}
-        />
+        <label class="pick">
+          <input
+            type="checkbox"
+            data-pick=""
+            checked={isPicked}
+            aria-label={`pick ${pick.title}`}
+            onChange={() => setKept({ of, picked: isPicked ? others : [...picked, pick] })}
+          />
+        </label>
       )
     }
   ]

@@ -63,10 +63,12 @@ export const wordOf = (state: string) => looks[state]?.word ?? state.replaceAll(
 
 export const toneOf = (state: string) => looks[state]?.tone ?? 'calm'
 
-export function Shape({ state }: { state: string }) {
+// `at`: its place within another picture.
+export function Shape({ state, at = [0, 0] }: { state: string; at?: [x: number, y: number] }) {
   const look = looks[state] ?? { shape: 'ring', tone: 'calm' }
+  const [x, y] = at
   return (
-    <svg class={`shape ${look.tone}${look.filled ? ' filled' : ''}`} viewBox="0 0 12 12" aria-hidden="true">
+    <svg class={`shape ${look.tone}${look.filled ? ' filled' : ''}`} viewBox="0 0 12 12" x={x} y={y} aria-hidden="true">
       <path d={shapes[look.shape]} />
     </svg>
   )

@@ -80,12 +80,7 @@ const columns: Column<ActRow>[] = [
     'Who',
     (act) => (
       <>
-        <strong>{act.actor}</strong>{' '}
-        <span class="muted">
-          {act.role}
-          {act.via === 'session' && ', at the console'}
-          {act.address && ` from ${act.address}`}
-        </span>
+        <strong>{act.actor}</strong> {act.role !== act.actor && <span class="muted">{act.role}</span>}
       </>
     )
   ],
@@ -129,6 +124,14 @@ const columns: Column<ActRow>[] = [
           </span>
         )}
       </>
+    )
+  ],
+  [
+    'From',
+    (act) => (
+      <span class="muted">
+        {[act.via === 'session' && 'the console', act.address].filter(Boolean).join(', ') || '–'}
+      </span>
     )
   ]
 ]

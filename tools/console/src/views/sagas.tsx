@@ -121,7 +121,7 @@ function Statuses({
           <State state={status} /> <strong>{n.toLocaleString('en')}</strong>
         </a>
       ))}
-      {children && <span class="muted">{children}</span>}
+      {counts.length > 0 && children && <span class="muted">{children}</span>}
     </nav>
   )
 }
