@@ -440,11 +440,6 @@ bool preview_play(struct preview *p, uint32_t steps_max)
     return false;
 }
 
-static void release_arena(void *arena)
-{
-    arena_fini(arena);
-}
-
 struct preview *preview_new(const struct saga *saga, const struct preview_question *question, int64_t now_ms,
                             struct arena *arena, struct buffer *out)
 {
@@ -463,9 +458,9 @@ struct preview *preview_new(const struct saga *saga, const struct preview_questi
         p->symbolic = symbols.definition;
     }
     arena_init(&p->play_arena, 64 * 1024);
-    arena_on_release(arena, release_arena, &p->play_arena);
+    arena_tie(arena, &p->play_arena);
     arena_init(&p->turn, 64 * 1024);
-    arena_on_release(arena, release_arena, &p->turn);
+    arena_tie(arena, &p->turn);
     json_writer_init(&p->w, out);
     json_object_begin(&p->w, NULL);
     json_write_text(&p->w, "assumes",

@@ -25,11 +25,6 @@ struct asked { /* for a work of this file */
     size_t limit;
 };
 
-static void release_asked(void *object)
-{
-    arena_fini(&((struct asked *)object)->looking);
-}
-
 static struct asked *asked_new(struct work *work)
 {
     struct asked *asked = arena_alloc(&work->arena, sizeof(*asked));
@@ -37,7 +32,7 @@ static struct asked *asked_new(struct work *work)
     asked->work = work;
     work->of_request = asked;
     arena_init(&asked->looking, 1024);
-    arena_on_release(&work->arena, release_asked, asked);
+    arena_tie(&work->arena, &asked->looking);
     return asked;
 }
 
