@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "run/saga/fold.h"
+#include "store/business.h"
 
 #define LOOKS_MAX 2000 /* the most candidates of a filter; the elements of a request are all looked at */
 #define LOOK_MS_MAX 15000
@@ -231,12 +232,11 @@ static void on_named(struct store_read *read)
 
 static void find_by_name(struct look *look, struct slice name)
 {
-    struct slice fields[] = {look->freeze->work->namespace, name, look->item.business_id};
-    struct digest digest = digest_fields("business", fields, COUNT_OF(fields));
+    struct digest digest = business_digest(look->freeze->work->namespace, name, look->item.business_id);
 
     look->find = (struct find_saga){.read = {.arena = &look->arena, .done = on_named, .context = look},
                                     .business_digest = digest,
-                                    .shard = digest.bytes[31] % SHARD_COUNT};
+                                    .shard = digest_shard(&digest)};
     store_find_saga(look->freeze->work->engine->store, &look->find);
 }
 

@@ -4,6 +4,7 @@
 #include "run/query/filter.h"
 #include "run/query/saga_answer.h"
 #include "run/saga/live.h"
+#include "store/business.h"
 
 #define LIMIT_DEFAULT 50
 
@@ -293,10 +294,9 @@ static void place_business_id(struct work *work, struct slice business_id, struc
         struct slice name = list->name_count > 0 ? list->names[i]
                             : i < known_count    ? known[i]->name
                                                  : no_definitions[i - known_count];
-        struct slice fields[] = {work->namespace, name, business_id};
 
-        places[i].digest = digest_fields("business", fields, COUNT_OF(fields));
-        places[i].shard = places[i].digest.bytes[31] % SHARD_COUNT;
+        places[i].digest = business_digest(work->namespace, name, business_id);
+        places[i].shard = digest_shard(&places[i].digest);
     }
     list->places = places;
     list->place_count = count;

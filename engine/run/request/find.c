@@ -1,6 +1,8 @@
 /* Finds a saga by the name of its definition and its business id, which is unique in a namespace. */
 #include "run/request/work.h"
 
+#include "store/business.h"
+
 struct finding { /* a finding, in the arena of its work */
     struct work *work;
     struct find_saga find;
@@ -25,17 +27,16 @@ static void on_found(struct store_read *read)
 void engine_find_saga(struct engine *engine, struct engine_request *request)
 {
     struct work *work = work_new(engine, request);
-    struct slice fields[] = {request->namespace, request->in.find.name, request->in.find.business_id};
 
     if (work_refused(work)) {
         return;
     }
     struct finding *finding = arena_alloc(&work->arena, sizeof(*finding));
-    struct digest digest = digest_fields("business", fields, COUNT_OF(fields));
+    struct digest digest = business_digest(request->namespace, request->in.find.name, request->in.find.business_id);
 
     finding->work = work;
     finding->find = (struct find_saga){.read = {.arena = &work->arena, .done = on_found, .context = finding},
                                        .business_digest = digest,
-                                       .shard = digest.bytes[31] % SHARD_COUNT};
+                                       .shard = digest_shard(&digest)};
     store_find_saga(engine->store, &finding->find);
 }

@@ -22,6 +22,7 @@
 #include "run/saga/fold.h"
 #include "run/saga/live.h"
 #include "run/shard/shard.h"
+#include "store/business.h"
 
 #define RERUNS_MAX 1000
 #define KEY_DIGITS 32
@@ -341,12 +342,11 @@ static void rerun_look(struct rerun *rerun)
                    "its business id has no room for another number");
         return;
     }
-    struct slice fields[] = {work->namespace, rerun->name, rerun->business_id};
-    struct digest digest = digest_fields("business", fields, COUNT_OF(fields));
+    struct digest digest = business_digest(work->namespace, rerun->name, rerun->business_id);
 
     rerun->find = (struct find_saga){.read = {.arena = &work->arena, .done = on_found, .context = rerun},
                                      .business_digest = digest,
-                                     .shard = digest.bytes[31] % SHARD_COUNT};
+                                     .shard = digest_shard(&digest)};
     store_find_saga(work->engine->store, &rerun->find);
 }
 

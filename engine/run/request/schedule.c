@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "core/saga/sensitive.h"
 #include "core/schedule/schedule.h"
+#include "store/business.h"
 
 #define SCHEDULES_MAX 1000 /* the most schedules of a namespace */
 #define LIMIT_DEFAULT 50
@@ -28,7 +29,7 @@ static uint32_t schedule_shard(struct slice namespace, struct slice name)
     struct slice fields[] = {namespace, name};
     struct digest digest = digest_fields("schedule", fields, COUNT_OF(fields));
 
-    return digest.bytes[31] % SHARD_COUNT;
+    return digest_shard(&digest);
 }
 
 static struct asked *asked_new(struct work *work)

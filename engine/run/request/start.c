@@ -11,16 +11,10 @@
 #include "run/saga/turn.h"
 #include "run/shard/shard.h"
 #include "run/trace/exporter.h"
+#include "store/business.h"
 
 #define SHOWN_STEPS_MAX                                                                                                \
     32 /* a thousand starts of a batch are answered at once; larger sagas are read back, a few at a time */
-
-static struct digest business_digest_of(struct slice namespace, struct slice saga_name, struct slice business_id)
-{
-    struct slice fields[] = {namespace, saga_name, business_id};
-
-    return digest_fields("business", fields, COUNT_OF(fields));
-}
 
 /* Chooses the shard. That of a business id comes from the id, so that every engine finds it; any owned shard does for
  * other sagas. */
@@ -29,9 +23,9 @@ static uint32_t choose_shard(struct engine *engine, const struct work *work)
     const struct saga_input *input = &work->mail.input;
 
     if (input->start.business_id.ptr) {
-        struct digest digest = business_digest_of(work->namespace, work->definition->name, input->start.business_id);
+        struct digest digest = business_digest(work->namespace, work->definition->name, input->start.business_id);
 
-        return digest.bytes[31] % SHARD_COUNT;
+        return digest_shard(&digest);
     }
     for (uint32_t i = 0; i < SHARD_COUNT; i++) {
         uint32_t shard = engine->works->next_shard++ % SHARD_COUNT;
@@ -149,18 +143,17 @@ static void refuse_retired(struct work *work, const struct engine_request *reque
                            const struct err *err)
 {
     struct retired *retired = arena_alloc(&work->arena, sizeof(*retired));
-    struct slice fields[] = {work->namespace, request->in.start.saga, request->in.start.business_id};
 
     if (!request->in.start.business_id.ptr) {
         work_done(work, ERR_CONFLICT, err);
         return;
     }
-    struct digest digest = digest_fields("business", fields, COUNT_OF(fields));
+    struct digest digest = business_digest(work->namespace, request->in.start.saga, request->in.start.business_id);
 
     *retired = (struct retired){.work = work, .input = canon_digest(input, &work->arena), .err = *err};
     retired->find = (struct find_saga){.read = {.arena = &work->arena, .done = on_retired_found, .context = retired},
                                        .business_digest = digest,
-                                       .shard = digest.bytes[31] % SHARD_COUNT,
+                                       .shard = digest_shard(&digest),
                                        .input = &retired->input};
     store_find_saga(work->engine->store, &retired->find);
 }

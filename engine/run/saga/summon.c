@@ -14,6 +14,7 @@
 #include "run/saga/park.h"
 #include "run/saga/saga_room.h"
 #include "run/shard/shard.h"
+#include "store/business.h"
 
 struct summoning {
     struct engine *engine;
@@ -56,16 +57,14 @@ size_t summons_under_way(const struct engine *engine)
 
 struct digest run_digest(struct slice namespace, struct slice run)
 {
-    struct slice fields[] = {namespace, SLICE(RUN_SAGA_NAME), run};
-
-    return digest_fields("business", fields, COUNT_OF(fields));
+    return business_digest(namespace, SLICE(RUN_SAGA_NAME), run);
 }
 
 uint32_t run_shard(struct slice namespace, struct slice run)
 {
     struct digest digest = run_digest(namespace, run);
 
-    return digest.bytes[31] % SHARD_COUNT;
+    return digest_shard(&digest);
 }
 
 static void mail_refuse(struct mail *mail, enum err_code code, const char *message)
@@ -491,7 +490,7 @@ void summoner_run_left(const struct engine *engine, const struct digest *run)
 void live_deliver_run(struct engine *engine, struct slice namespace, struct slice run, struct mail *mail)
 {
     struct digest key = run_digest(namespace, run);
-    uint32_t number = key.bytes[31] % SHARD_COUNT;
+    uint32_t number = digest_shard(&key);
     struct live *live = live_find_run(engine, &key);
 
     mail->live = NULL;

@@ -13,6 +13,7 @@
 #include "run/saga/turn.h"
 #include "run/saga/turn_state.h"
 #include "store/acts.h"
+#include "store/business.h"
 
 static bool makes_key_known(const struct record *record)
 {
@@ -109,16 +110,12 @@ static void describe_start(struct turn *turn, const struct record *first)
     turn->start.input_digest =
         canon_digest(turn->mail->input.type == SAGA_INPUT_START ? mail_asked(turn->mail) : SLICE("{}"), &turn->arena);
     if (id.ptr) {
-        struct slice fields[] = {first->namespace, first->saga_name, id};
-
         turn->start.business_id = id;
-        turn->start.business_digest = digest_fields("business", fields, COUNT_OF(fields));
+        turn->start.business_digest = business_digest(first->namespace, first->saga_name, id);
     }
     if (turn->mail->input.type == SAGA_INPUT_START && turn->mail->input.start.key.ptr) {
-        struct slice fields[] = {first->namespace, first->saga_name, turn->mail->input.start.key};
-
         turn->start.has_key = true;
-        turn->start.key_digest = digest_fields("business", fields, COUNT_OF(fields));
+        turn->start.key_digest = business_digest(first->namespace, first->saga_name, turn->mail->input.start.key);
     }
     turn->append.start = &turn->start;
 }
@@ -262,10 +259,9 @@ static struct append_follower describe_follower(struct turn *turn, const struct 
     struct slice name = json_string(json_member(follower, "saga"), arena);
     struct slice business_id = json_string(json_member(follower, "business_id"), arena);
     struct slice input = json_member(follower, "input");
-    struct slice fields[] = {saga->namespace, name, business_id};
-    struct digest digest = digest_fields("business", fields, COUNT_OF(fields));
+    struct digest digest = business_digest(saga->namespace, name, business_id);
     int64_t now_ms = turn->mail->input.now_ms;
-    uint32_t shard = digest.bytes[31] % SHARD_COUNT;
+    uint32_t shard = digest_shard(&digest);
     char id[UUID_TEXT_BYTES];
     struct json_writer w;
 

@@ -9,6 +9,7 @@
  *
  * All statements are in one implicit transaction, which the Sync ends.
  */
+#include "store/business.h"
 #include "store/store_state.h"
 
 typedef bool (*item_filter)(const struct append *append);
@@ -185,7 +186,7 @@ bool start_has_own_id(const struct append_start *start)
 void batch_put_key_shard(struct db_args *args, const struct append_start *start)
 {
     if (start->has_key && start_has_own_id(start)) {
-        db_item_int(args, start->key_digest.bytes[31] % SHARD_COUNT);
+        db_item_int(args, digest_shard(&start->key_digest));
     } else {
         db_item_null(args);
     }
