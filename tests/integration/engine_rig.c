@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/metric.h"
 #include "tests/lib/test.h"
 #include "tests/lib/usual_options.h"
 
@@ -249,6 +250,40 @@ struct saga_id open_saga(const char *id, int64_t deadline_ms)
     ask_engine(&ask, engine_open_saga, .open = {.business_id = slice_of(id), .deadline_ms = deadline_ms});
     ask_ends(&ask, ERR_OK);
     return ask.request.saga;
+}
+
+struct saga_id start_saga(const char *saga, const char *input)
+{
+    struct ask ask;
+
+    ask_engine(&ask, engine_start_saga, .start = {.saga = slice_of(saga), .input = slice_of(input)});
+    ask_ends(&ask, ERR_OK);
+    return ask.request.saga;
+}
+
+static bool memory_is_empty(void *context)
+{
+    (void)context;
+    return gauge_value(GAUGE_SAGAS_LOADED) == 0;
+}
+
+void rig_until_memory_is_empty(void)
+{
+    host_run_until(&host, memory_is_empty, NULL);
+}
+
+static bool owns_shards(void *count)
+{
+    return gauge_value(GAUGE_SHARDS_OWNED) == *(int *)count;
+}
+
+void rig_take_shards_away(void)
+{
+    int none = 0, all = 64;
+
+    host_sql(&host, "update sagad.shard set epoch = epoch + 1, owner = null, expires_at = now() - interval '1 s'");
+    host_run_until(&host, owns_shards, &none);
+    host_run_until(&host, owns_shards, &all);
 }
 
 void complete(struct ask *ask, struct saga_id id, int64_t wait_ms)

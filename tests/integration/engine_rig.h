@@ -26,6 +26,25 @@ void engine_rig_define_text(const char *document); /* shows each fault */
 void engine_rig_define(void);                      /* registers greet forget nap slow refuse lose rare either send */
 void on_drained(void *context);
 bool is_so(void *flag);
+/* The main function of tests that register a document and park sagas after so long; 0: after the usual time. */
+#define ENGINE_RIG_PROGRAM(document, park_after, park_ahead)                                                           \
+    static int begin_rig(void **state)                                                                                 \
+    {                                                                                                                  \
+        park_after_ms = (park_after);                                                                                  \
+        park_ahead_ms = (park_ahead);                                                                                  \
+        int result = engine_rig_setup(state);                                                                          \
+                                                                                                                       \
+        engine_rig_define_text(document);                                                                              \
+        return result;                                                                                                 \
+    }                                                                                                                  \
+    int main(void)                                                                                                     \
+    {                                                                                                                  \
+        jq_prepare(); /* while this process is small */                                                                \
+        return tests_run(begin_rig, engine_rig_teardown);                                                              \
+    }
+
+void rig_until_memory_is_empty(void); /* waits until no saga is in memory */
+void rig_take_shards_away(void);      /* and waits until the engine has them again */
 
 /* --- one request --- */
 
@@ -59,7 +78,8 @@ void begin_call(struct ask *ask, const char *run, const char *step, const char *
                 int64_t wait_ms);
 void call(struct ask *ask, const char *run, const char *step, const char *tool, const char *args); /* and wait */
 void call_in(struct ask *ask, struct saga_id saga, const char *step, const char *tool, const char *args,
-             int64_t wait_ms); /* begins */
+             int64_t wait_ms);                                  /* begins */
+struct saga_id start_saga(const char *saga, const char *input); /* starts a saga without a business id, and waits */
 struct saga_id open_saga(const char *id, int64_t deadline_ms);
 struct saga_id open_with_budget(const char *budget);
 void complete(struct ask *ask, struct saga_id id, int64_t wait_ms); /* begins */

@@ -380,6 +380,16 @@ enum err_code host_append(struct host *host, struct store *store, struct turn *t
     return turn->append.code;
 }
 
+struct saga_id host_start_at(struct host *host, struct store *store, struct saga_id id, const char *namespace)
+{
+    struct turn turn = {0};
+
+    turn_start(&turn, id, 0, NULL);
+    turn.start.namespace = turn.append.namespace = slice_of(namespace);
+    assert_int_equal(host_append(host, store, &turn), ERR_OK);
+    return id;
+}
+
 const char *id_text(struct saga_id id)
 {
     static char text[4][UUID_TEXT_BYTES];

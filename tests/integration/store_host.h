@@ -28,6 +28,20 @@ void host_store_close(struct host *host, struct store *store);
 /* What most programs begin and end with: a cluster, a store on it that is ready, and an arena. */
 struct store *host_begin(struct host *host, const char *const *settings, struct arena *arena);
 void host_end(struct host *host, struct store *store, struct arena *arena);
+/* The main function of tests that need no more than that, in the statics `host`, `store` and `arena`. It needs
+ * tests/lib/test.h. */
+#define HOST_PROGRAM(settings)                                                                                         \
+    static int begin_host(void **state __attribute__((unused)))                                                        \
+    {                                                                                                                  \
+        store = host_begin(&host, settings, &arena);                                                                   \
+        return 0;                                                                                                      \
+    }                                                                                                                  \
+    static int end_host(void **state __attribute__((unused)))                                                          \
+    {                                                                                                                  \
+        host_end(&host, store, &arena);                                                                                \
+        return 0;                                                                                                      \
+    }                                                                                                                  \
+    TEST_PROGRAM(begin_host, end_host)
 
 /* Keys of payloads, as the file of --payload-keys has them. */
 #define HOST_KEY_1 "\"k1\": \"MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=\""
@@ -76,6 +90,8 @@ void turn_submit(struct store *store, struct turn *turn);
 /* Appends the turn, waits for its end, and gives its code. */
 enum err_code host_append(struct host *host, struct store *store, struct turn *turn);
 bool turn_is_done(void *turn);
+/* Starts a saga in that namespace. */
+struct saga_id host_start_at(struct host *host, struct store *store, struct saga_id id, const char *namespace);
 
 struct saga_id host_saga(uint32_t shard); /* a new id */
 const char *id_text(struct saga_id id);   /* valid until the fourth call after it */

@@ -108,12 +108,6 @@ static struct slice shown(long number, struct ask *ask)
     return ask->request.answer;
 }
 
-static bool memory_is_empty(void *context)
-{
-    (void)context;
-    return gauge_value(GAUGE_SAGAS_LOADED) == 0;
-}
-
 static enum err_code signal_it(struct saga_id id)
 {
     struct ask ask;
@@ -133,7 +127,7 @@ static struct saga_id spoilt(void)
 {
     struct saga_id id = start("acts", NULL, "{}");
 
-    host_run_until(&host, memory_is_empty, NULL);
+    rig_until_memory_is_empty();
     host_sql(&host, "drop table if exists kept; create table kept as select * from sagad.log where saga = '%s'",
              id_text(id));
     host_sql(&host,
@@ -272,18 +266,4 @@ TEST(a_follower_whose_id_another_saga_has_with_other_input_is_a_case_too)
     assert_int_equal(host_number(&host, about(OPEN_CASES, id)), 0);
 }
 
-static int set_up(void **state)
-{
-    int result;
-
-    park_after_ms = 200;
-    result = engine_rig_setup(state);
-    engine_rig_define_text(document);
-    return result;
-}
-
-int main(void)
-{
-    jq_prepare(); /* while this process is small */
-    return tests_run(set_up, engine_rig_teardown);
-}
+ENGINE_RIG_PROGRAM(document, 200, 0)

@@ -41,20 +41,6 @@ static const char document[] =
 
 /* --- requests --- */
 
-static void begin_start(struct ask *ask, const char *saga, const char *input)
-{
-    ask_engine(ask, engine_start_saga, .start = {.saga = slice_of(saga), .input = slice_of(input)});
-}
-
-static struct saga_id start(const char *saga, const char *input)
-{
-    struct ask ask;
-
-    begin_start(&ask, saga, input);
-    ask_ends(&ask, ERR_OK);
-    return ask.request.saga;
-}
-
 static void begin_get(struct ask *ask, struct saga_id id, int64_t wait_ms)
 {
     ask_engine(ask, engine_get_saga, .get = {.id = id, .wait_ms = wait_ms});
@@ -83,15 +69,9 @@ static void send_signal(struct saga_id id, const char *name, const char *payload
 
 /* --- what there is --- */
 
-static bool memory_is_empty(void *context)
-{
-    (void)context;
-    return gauge_value(GAUGE_SAGAS_LOADED) == 0;
-}
-
 static void wait_until_parked(long count)
 {
-    host_run_until(&host, memory_is_empty, NULL);
+    rig_until_memory_is_empty();
     assert_int_equal(host_number(&host, "select count(*) from sagad.due where what = 'parked'"), count);
 }
 
@@ -126,8 +106,10 @@ static void wait_until_ended(const char *status, long count)
     host_run_until(&host, have_ended, &ended);
 }
 
+/* Waits until the sagas have left memory. */
 static void assert_nothing_is_left(void)
 {
+    rig_until_memory_is_empty();
     assert_int_equal(host_number(&host, "select count(*) from sagad.due"), 0);
     assert_int_equal(host_number(&host, "select count(*) from sagad.awake"), 0);
 }
@@ -176,37 +158,18 @@ static long statements_in(int64_t ms)
     return statements() - before;
 }
 
-static bool shards_are_lost(void *context)
-{
-    (void)context;
-    return gauge_value(GAUGE_SHARDS_OWNED) == 0;
-}
-
-static bool shards_are_owned(void *context)
-{
-    (void)context;
-    return gauge_value(GAUGE_SHARDS_OWNED) == 64;
-}
-
-static void take_shards_away(void)
-{
-    host_sql(&host, "update sagad.shard set epoch = epoch + 1, owner = null, expires_at = now() - interval '1 s'");
-    host_run_until(&host, shards_are_lost, NULL);
-    host_run_until(&host, shards_are_owned, NULL);
-}
-
 /* --- the promises --- */
 
 TEST(an_escalated_saga_leaves_memory_and_can_be_resolved)
 {
-    struct saga_id id = start("stuck", "{\"name\":\"Kim\"}");
+    struct saga_id id = start_saga("stuck", "{\"name\":\"Kim\"}");
     struct ask ask;
     long number;
 
     wait_until_parked(1);
     assert_int_equal(host_number(&host, "select count(*) from sagad.due where at = 'infinity'"), 1);
     assert_int_equal(gauge_value(GAUGE_ESCALATIONS_OPEN), 1);
-    take_shards_away();
+    rig_take_shards_away();
     assert_int_equal(gauge_value(GAUGE_ESCALATIONS_OPEN), 1); /* although the saga is not read back */
     assert_int_equal(gauge_value(GAUGE_SAGAS_LOADED), 0);
     assert_saga(id, 0, "status", "\"escalated\"");
@@ -222,39 +185,36 @@ TEST(an_escalated_saga_leaves_memory_and_can_be_resolved)
     ask_ends(&ask, ERR_OK);
     assert_saga(id, 20000, "status", "\"completed\"");
     assert_int_equal(gauge_value(GAUGE_ESCALATIONS_OPEN), 0);
-    host_run_until(&host, memory_is_empty, NULL);
     assert_nothing_is_left();
 }
 
 TEST(a_parked_saga_can_be_aborted)
 {
-    struct saga_id id = start("sleeps", "{}");
+    struct saga_id id = start_saga("sleeps", "{}");
     struct ask ask;
 
     wait_until_parked(1);
     ask_change(&ask, VERB_ABORT, id, .input.abort.note = SLICE("not wanted"));
     ask_ends(&ask, ERR_OK);
     assert_saga(id, 20000, "status", "\"compensated\"");
-    host_run_until(&host, memory_is_empty, NULL);
     assert_nothing_is_left();
 }
 
 TEST(a_sleeping_saga_leaves_memory_and_wakes_at_its_time)
 {
-    struct saga_id id = start("dozes", "{}");
+    struct saga_id id = start_saga("dozes", "{}");
     long completed = ended_count("completed");
 
     wait_until_parked(1);
     assert_saga(id, 0, "status", "\"waiting\"");
     wait_until_ended("completed", completed + 1); /* nobody asks for the saga */
     assert_saga(id, ENGINE_KNOWS_MS, "status", "\"completed\"");
-    host_run_until(&host, memory_is_empty, NULL);
     assert_nothing_is_left();
 }
 
 TEST(a_client_that_waits_for_a_parked_saga_is_answered_at_its_end)
 {
-    struct saga_id id = start("listens", "{}");
+    struct saga_id id = start_saga("listens", "{}");
     struct ask ask;
 
     wait_until_parked(1);
@@ -266,13 +226,12 @@ TEST(a_client_that_waits_for_a_parked_saga_is_answered_at_its_end)
     assert_member(ask.request.answer, "status", "\"completed\"");
     assert_member(ask.request.answer, "output", "\"Kim\"");
     ask_end(&ask);
-    host_run_until(&host, memory_is_empty, NULL);
     assert_nothing_is_left();
 }
 
 TEST(a_signal_that_means_nothing_leaves_the_saga_parked)
 {
-    struct saga_id id = start("listens", "{}");
+    struct saga_id id = start_saga("listens", "{}");
     struct ask ask;
 
     wait_until_parked(1);
@@ -281,13 +240,12 @@ TEST(a_signal_that_means_nothing_leaves_the_saga_parked)
     wait_until_parked(1);
     send_signal(id, "paid", "{\"by\":\"Lee\"}");
     assert_saga(id, 20000, "output", "\"Lee\"");
-    host_run_until(&host, memory_is_empty, NULL);
     assert_nothing_is_left();
 }
 
 TEST(an_approval_waits_without_its_saga)
 {
-    struct saga_id id = start("asks", "{\"sum\":12}");
+    struct saga_id id = start_saga("asks", "{\"sum\":12}");
     struct ask ask;
 
     wait_until_parked(1);
@@ -304,7 +262,6 @@ TEST(an_approval_waits_without_its_saga)
     ask_ends(&ask, ERR_OK);
     assert_saga(id, 20000, "status", "\"completed\"");
     assert_string_equal(host_text(&host, "select status from sagad.approval"), "approved\n");
-    host_run_until(&host, memory_is_empty, NULL);
     assert_nothing_is_left();
 }
 
@@ -350,7 +307,7 @@ static long paused_ms_of(struct saga_id id)
 
 TEST(an_approval_of_a_saga_that_was_paused_shows_the_time_that_is_left)
 {
-    struct saga_id id = start("hurries", "{}");
+    struct saga_id id = start_saga("hurries", "{}");
     struct ask ask;
 
     wait_until_parked(1);
@@ -370,18 +327,17 @@ TEST(an_approval_of_a_saga_that_was_paused_shows_the_time_that_is_left)
     assert_int_equal(
         host_number(&host, "select count(*) from sagad.approval where status = 'cancelled' and ended_at is not null"),
         1);
-    host_run_until(&host, memory_is_empty, NULL);
     assert_nothing_is_left();
 }
 
 TEST(a_saga_in_line_for_a_lock_is_parked_and_told)
 {
-    struct saga_id first = start("holds", "{\"car\":7}"), second, third;
+    struct saga_id first = start_saga("holds", "{\"car\":7}"), second, third;
 
     wait_until_parked(1);
-    second = start("holds", "{\"car\":7}");
+    second = start_saga("holds", "{\"car\":7}");
     wait_until_parked(2);
-    third = start("holds", "{\"car\":7}");
+    third = start_saga("holds", "{\"car\":7}");
     wait_until_parked(3);
     assert_saga(second, 0, "status", "\"waiting\"");
     send_signal(first, "go", "null");
@@ -391,7 +347,6 @@ TEST(a_saga_in_line_for_a_lock_is_parked_and_told)
     assert_saga(second, 20000, "status", "\"completed\"");
     assert_saga(third, 20000, "status", "\"completed\"");
     assert_int_equal(host_number(&host, "select count(*) from sagad.lock"), 0);
-    host_run_until(&host, memory_is_empty, NULL);
     assert_nothing_is_left();
 }
 
@@ -400,11 +355,11 @@ TEST(many_parked_sagas_survive_the_end_of_their_engine)
     static struct ask asks[MANY];
     long completed = ended_count("completed"), idle, resting;
 
-    host_run_until(&host, memory_is_empty, NULL);
+    rig_until_memory_is_empty();
     tell_statements(true);
     idle = statements_in(3000);
     for (int i = 0; i < MANY; i++) {
-        begin_start(&asks[i], "sleeps", "{}");
+        ask_engine(&asks[i], engine_start_saga, .start = {.saga = SLICE("sleeps"), .input = SLICE("{}")});
     }
     for (int i = 0; i < MANY; i++) {
         ask_expect(&asks[i], ERR_OK);
@@ -421,26 +376,24 @@ TEST(many_parked_sagas_survive_the_end_of_their_engine)
     ahead_ms += HOUR_MS + 1000;
     engine_rig_begin();
     wait_until_ended("completed", completed + MANY);
-    host_run_until(&host, memory_is_empty, NULL);
     assert_nothing_is_left();
 }
 
 TEST(a_parked_saga_goes_on_where_its_shard_is_taken_over)
 {
-    struct saga_id id = start("dozes", "{}");
+    struct saga_id id = start_saga("dozes", "{}");
     long completed = ended_count("completed");
 
     wait_until_parked(1);
-    take_shards_away();
+    rig_take_shards_away();
     wait_until_ended("completed", completed + 1);
     assert_saga(id, ENGINE_KNOWS_MS, "status", "\"completed\"");
-    host_run_until(&host, memory_is_empty, NULL);
     assert_nothing_is_left();
 }
 
 TEST(a_saga_that_has_moved_again_is_found_after_a_crash)
 {
-    struct saga_id id = start("stuck", "{\"name\":\"Ann\"}");
+    struct saga_id id = start_saga("stuck", "{\"name\":\"Ann\"}");
     struct ask ask;
 
     wait_until_parked(1);
@@ -454,9 +407,8 @@ TEST(a_saga_that_has_moved_again_is_found_after_a_crash)
                               .result = SLICE("1"),
                               .note = SLICE("seen")}});
     ask_ends(&ask, ERR_OK);
-    take_shards_away();
+    rig_take_shards_away();
     assert_saga(id, 30000, "status", "\"completed\"");
-    host_run_until(&host, memory_is_empty, NULL);
     assert_nothing_is_left();
 }
 
@@ -468,7 +420,7 @@ static bool is_forgotten(void *context)
 
 TEST(an_ended_saga_is_forgotten_when_its_retention_is_over)
 {
-    struct saga_id id = start("forgets", "{}");
+    struct saga_id id = start_saga("forgets", "{}");
     struct ask ask;
 
     assert_saga(id, 20000, "status", "\"completed\"");
@@ -490,7 +442,7 @@ TEST(mail_that_meets_a_saga_on_its_way_out_or_in_is_not_lost)
     park_after_ms = 1;
     engine_rig_begin();
     for (int i = 0; i < FEW; i++) {
-        ids[i] = start("counts", "[0,1,2,3,4,5,6,7,8,9,10,11]");
+        ids[i] = start_saga("counts", "[0,1,2,3,4,5,6,7,8,9,10,11]");
     }
     parked = metric_value(METRIC_PARKED);
     for (int round = 0; round < ROUNDS; round++) {
@@ -510,7 +462,7 @@ TEST(mail_that_meets_a_saga_on_its_way_out_or_in_is_not_lost)
             ask_end(&asks[i]);
         }
         if (round == ROUNDS / 2) {
-            take_shards_away();
+            rig_take_shards_away();
         }
     }
     for (int i = 0; i < FEW; i++) {
@@ -518,21 +470,7 @@ TEST(mail_that_meets_a_saga_on_its_way_out_or_in_is_not_lost)
     }
     print_message("left memory %llu times\n", (unsigned long long)(metric_value(METRIC_PARKED) - parked));
     assert_true(metric_value(METRIC_PARKED) - parked > FEW);
-    host_run_until(&host, memory_is_empty, NULL);
     assert_nothing_is_left();
 }
 
-static int set_up(void **state)
-{
-    park_after_ms = 100;
-    park_ahead_ms = 500;
-    engine_rig_setup(state);
-    engine_rig_define_text(document);
-    return 0;
-}
-
-int main(void)
-{
-    jq_prepare(); /* while this process is small */
-    return tests_run(set_up, engine_rig_teardown);
-}
+ENGINE_RIG_PROGRAM(document, 100, 500)

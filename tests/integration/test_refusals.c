@@ -22,14 +22,6 @@ static const char document[] =
     "\"cost\":\"${ .result.price | tonumber }\"}],"
     "\"sagas\":[{\"name\":\"listens\",\"steps\":[{\"id\":\"paid\",\"signal\":{\"name\":\"paid\"}}]}]}";
 
-static int set_up(void **state)
-{
-    int result = engine_rig_setup(state);
-
-    engine_rig_define_text(document);
-    return result;
-}
-
 TEST(a_run_is_called_by_its_name_and_not_by_its_id)
 {
     struct saga_id id;
@@ -93,8 +85,4 @@ TEST(a_cost_that_is_no_number_is_none)
     ask_ends(&ask, ERR_OK);
 }
 
-int main(void)
-{
-    jq_prepare(); /* while this process is small */
-    return tests_run(set_up, engine_rig_teardown);
-}
+ENGINE_RIG_PROGRAM(document, 0, 0)

@@ -17,19 +17,9 @@ static bool done;
 
 #define ASK(call, request) HOST_ASK(&host, store, &arena, call, request)
 
-static struct saga_id start_at(struct saga_id id, const char *namespace)
-{
-    struct turn turn = {0};
-
-    turn_start(&turn, id, 0, NULL);
-    turn.start.namespace = turn.append.namespace = slice_of(namespace);
-    assert_int_equal(host_append(&host, store, &turn), ERR_OK);
-    return id;
-}
-
 static struct saga_id start(uint32_t shard)
 {
-    return start_at(host_saga(shard), "default");
+    return host_start_at(&host, store, host_saga(shard), "default");
 }
 
 static void ending(struct turn *turn, struct saga_id id, uint64_t seq)
@@ -86,7 +76,7 @@ static void open_approval(struct turn *turn, struct append_approval *approval, s
 
 TEST(an_approval_is_opened_and_decided_with_its_turn)
 {
-    struct saga_id id = start(40), elsewhere = start_at(host_saga(40), "other");
+    struct saga_id id = start(40), elsewhere = host_start_at(&host, store, host_saga(40), "other");
     struct append_approval approval;
     struct turn turn = {0};
     struct list_questions list = {.kind = QUESTION_APPROVAL, .namespace = SLICE("default"), .limit = 3},
@@ -588,21 +578,7 @@ TEST(waits_and_groups_can_be_read_in_sql)
 
 /* --- */
 
-static int setup(void **state)
-{
-    (void)state;
-    static const char *const settings[] = {"autovacuum=off",
-                                           NULL}; /* the transactions of autovacuum would count as ours */
+/* The transactions of autovacuum would count as ours. */
+static const char *const settings[] = {"autovacuum=off", NULL};
 
-    store = host_begin(&host, settings, &arena);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    host_end(&host, store, &arena);
-    return 0;
-}
-
-TEST_PROGRAM(setup, teardown)
+HOST_PROGRAM(settings)

@@ -290,18 +290,4 @@ TEST(a_repeated_remark_is_one_and_a_case_has_so_many_at_most)
     assert_int_equal(one.rows[0].remark_count, CASE_REMARKS_MAX);
 }
 
-static int setup(void **state)
-{
-    (void)state;
-    store = host_begin(&host, NULL, &arena);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    host_end(&host, store, &arena);
-    return 0;
-}
-
-TEST_PROGRAM(setup, teardown)
+HOST_PROGRAM(NULL)

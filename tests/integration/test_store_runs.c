@@ -10,20 +10,6 @@ static struct host host;
 static struct store *store;
 static struct arena arena;
 
-static int setup(void **state)
-{
-    (void)state;
-    store = host_begin(&host, NULL, &arena);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    host_end(&host, store, &arena);
-    return 0;
-}
-
 static void on_run_read(struct store_read *read)
 {
     ++*(int *)read->context;
@@ -153,4 +139,4 @@ TEST(more_runs_than_one_statement_reads_wait_for_the_next)
     }
 }
 
-TEST_PROGRAM(setup, teardown)
+HOST_PROGRAM(NULL)

@@ -508,18 +508,4 @@ TEST(rekeying_goes_on_where_it_was_stopped_and_leaves_nothing_under_the_old_key)
              " delete from sagad.payload_key; delete from sagad.escalation");
 }
 
-static int setup(void **state)
-{
-    (void)state;
-    store = host_begin(&host, NULL, &arena);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    host_end(&host, store, &arena);
-    return 0;
-}
-
-TEST_PROGRAM(setup, teardown)
+HOST_PROGRAM(NULL)

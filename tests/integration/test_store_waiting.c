@@ -27,26 +27,16 @@ static bool is_ready(void *context)
 
 /* --- turns --- */
 
-static struct saga_id start_at(struct saga_id id, const char *namespace)
-{
-    struct turn turn = {0};
-
-    turn_start(&turn, id, 0, NULL);
-    turn.start.namespace = turn.append.namespace = slice_of(namespace);
-    assert_int_equal(host_append(&host, store, &turn), ERR_OK);
-    return id;
-}
-
 static struct saga_id start(uint32_t shard)
 {
-    return start_at(host_saga(shard), "default");
+    return host_start_at(&host, store, host_saga(shard), "default");
 }
 
 static struct saga_id start_old(uint32_t shard, const char *namespace)
 {
     static int64_t years_ago = INT64_C(1600000000000);
 
-    return start_at(saga_id_new(years_ago++, shard), namespace);
+    return host_start_at(&host, store, saga_id_new(years_ago++, shard), namespace);
 }
 
 static void next(struct saga_id id, uint64_t seq, bool unparks)
@@ -393,7 +383,7 @@ TEST(due_sagas_come_in_order_and_the_next_time_is_known)
 
     memset(turns, 0, sizeof(turns));
     for (int i = 0; i < 6; i++) {
-        ids[i] = start_at(host_saga(20 + (uint32_t)i % 3), i == 4 ? "other" : "default");
+        ids[i] = host_start_at(&host, store, host_saga(20 + (uint32_t)i % 3), i == 4 ? "other" : "default");
     }
     park(ids[0], 4000);                /* shard 20 */
     park(ids[1], 3000);                /* 21 */
@@ -529,7 +519,7 @@ TEST(parked_and_woken_sagas_are_listed_and_counted_once_however_old)
     for (int i = 0; i < 4; i++) {
         old[i] = start_old(24, "old");
     }
-    young = start_at(host_saga(24), "old");
+    young = host_start_at(&host, store, host_saga(24), "old");
     park(old[0], INT64_MAX);
     park(old[1], 7);
     park(old[2], 7);

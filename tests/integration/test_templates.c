@@ -44,15 +44,6 @@ static const char document[] =
     "]}";
 /* clang-format on */
 
-static struct saga_id start(const char *saga, const char *input)
-{
-    struct ask ask;
-
-    ask_engine(&ask, engine_start_saga, .start = {.saga = slice_of(saga), .input = slice_of(input)});
-    ask_ends(&ask, ERR_OK);
-    return ask.request.saga;
-}
-
 static void assert_ends(struct saga_id id, const char *status, const char *member, const char *json)
 {
     struct ask ask;
@@ -68,31 +59,31 @@ static void assert_ends(struct saga_id id, const char *status, const char *membe
 
 TEST(elements_and_their_arguments_may_be_programs)
 {
-    assert_ends(start("each", "{\"names\":[\"kim\",\"lee\",\"ann\"]}"), "\"completed\"", "output",
+    assert_ends(start_saga("each", "{\"names\":[\"kim\",\"lee\",\"ann\"]}"), "\"completed\"", "output",
                 "[\"KIM!\",\"LEE!\",\"ANN!\"]");
-    assert_ends(start("each", "{\"names\":[]}"), "\"completed\"", "output", "[]");
+    assert_ends(start_saga("each", "{\"names\":[]}"), "\"completed\"", "output", "[]");
 }
 
 TEST(a_step_whose_elements_are_no_array_fails)
 {
-    assert_ends(start("parent", "{\"names\":7}"), "\"compensated\"", NULL, NULL);
-    assert_ends(start("each", "{\"names\":[1]}"), "\"compensated\"", NULL, NULL);
+    assert_ends(start_saga("parent", "{\"names\":7}"), "\"compensated\"", NULL, NULL);
+    assert_ends(start_saga("each", "{\"names\":[1]}"), "\"compensated\"", NULL, NULL);
 }
 
 TEST(a_child_has_an_output_of_its_own)
 {
-    assert_ends(start("parent", "{\"names\":[\"a\",\"b\"]}"), "\"completed\"", "output", "[\"a?\",\"b?\"]");
+    assert_ends(start_saga("parent", "{\"names\":[\"a\",\"b\"]}"), "\"completed\"", "output", "[\"a?\",\"b?\"]");
 }
 
 TEST(a_sleep_may_be_a_program)
 {
-    assert_ends(start("sleeper", "{\"ms\":30}"), "\"completed\"", NULL, NULL);
-    assert_ends(start("sleeper", "{\"ms\":\"long \"}"), "\"compensated\"", NULL, NULL);
+    assert_ends(start_saga("sleeper", "{\"ms\":30}"), "\"completed\"", NULL, NULL);
+    assert_ends(start_saga("sleeper", "{\"ms\":\"long \"}"), "\"compensated\"", NULL, NULL);
 }
 
 TEST(the_text_that_a_person_is_shown_may_be_a_program)
 {
-    struct saga_id id = start("shown", "{\"sum\":21}");
+    struct saga_id id = start_saga("shown", "{\"sum\":21}");
 
     assert_ends(id, "\"compensated\"", NULL, NULL); /* nobody decides */
     assert_string_equal(
@@ -118,17 +109,17 @@ static bool is_locked(void *context)
 
 TEST(keys_of_locks_may_be_programs)
 {
-    struct saga_id first = start("locked", "{\"car\":7}"), other_car;
+    struct saga_id first = start_saga("locked", "{\"car\":7}"), other_car;
     bool locked = false;
 
     host_run_until(&host, is_locked, &locked);
-    assert_ends(start("locked", "{\"car\":7}"), "\"compensated\"", NULL, NULL);
-    other_car = start("locked", "{\"car\":8}");
+    assert_ends(start_saga("locked", "{\"car\":7}"), "\"compensated\"", NULL, NULL);
+    other_car = start_saga("locked", "{\"car\":8}");
     park(other_car);
     assert_ends(other_car, "\"completed\"", NULL, NULL);
     park(first);
     assert_ends(first, "\"completed\"", NULL, NULL);
-    first = start("locked", "{\"car\":7}");
+    first = start_saga("locked", "{\"car\":7}");
     park(first);
     assert_ends(first, "\"completed\"", NULL, NULL);
     assert_int_equal(host_number(&host, "select count(*) from sagad.lock"), 0);
@@ -155,7 +146,7 @@ static bool are_led(void *context)
 TEST(sagas_follow_in_the_commit_that_ends_theirs)
 {
     struct led led = {.count = led_count() + 2};
-    struct saga_id id = start("leads", "{\"id\":\"o1\"}");
+    struct saga_id id = start_saga("leads", "{\"id\":\"o1\"}");
 
     assert_ends(id, "\"completed\"", NULL, NULL);
     host_run_until(&host, are_led, &led);
@@ -171,20 +162,9 @@ TEST(a_follower_that_cannot_be_made_keeps_no_other_from_following)
 {
     struct led led = {.count = led_count() + 1};
 
-    assert_ends(start("misleads", "{\"id\":\"o2\"}"), "\"completed\"", NULL, NULL);
+    assert_ends(start_saga("misleads", "{\"id\":\"o2\"}"), "\"completed\"", NULL, NULL);
     host_run_until(&host, are_led, &led);
     assert_int_equal(host_number(&host, "select count(*) from sagad.saga where business_id = 'good'"), 1);
 }
 
-static int set_up(void **state)
-{
-    engine_rig_setup(state);
-    engine_rig_define_text(document);
-    return 0;
-}
-
-int main(void)
-{
-    jq_prepare(); /* while this process is small */
-    return tests_run(set_up, engine_rig_teardown);
-}
+ENGINE_RIG_PROGRAM(document, 0, 0)

@@ -47,26 +47,6 @@ static void begin_and_wait(struct ask *ask, void (*verb)(struct engine *engine, 
     ask_wait(ask);
 }
 
-static struct saga_id start(const char *saga)
-{
-    struct ask ask;
-
-    ask_engine(&ask, engine_start_saga, .start = {.saga = slice_of(saga), .input = SLICE("{\"n\":1}")});
-    ask_ends(&ask, ERR_OK);
-    return ask.request.saga;
-}
-
-static bool memory_is_empty(void *context)
-{
-    (void)context;
-    return gauge_value(GAUGE_SAGAS_LOADED) == 0;
-}
-
-static void wait_until_parked(void)
-{
-    host_run_until(&host, memory_is_empty, NULL);
-}
-
 static void keep_log(void)
 {
     host_sql(&host, "drop table if exists kept; create table kept as select * from sagad.log");
@@ -163,9 +143,9 @@ static void assert_corrupt(void (*verb)(struct ask *ask, struct saga_id id), str
 
 TEST(a_saga_that_cannot_be_read_is_said_to_be_so_whatever_is_wanted_of_it)
 {
-    struct saga_id id = start("listens");
+    struct saga_id id = start_saga("listens", "{\"n\":1}");
 
-    wait_until_parked();
+    rig_until_memory_is_empty();
     keep_log();
     for (size_t way = 0; way < COUNT_OF(ways); way++) {
         spoil(id, way);
@@ -186,10 +166,10 @@ TEST(a_saga_that_cannot_be_read_is_said_to_be_so_whatever_is_wanted_of_it)
 
 TEST(a_list_shows_the_others)
 {
-    struct saga_id bad = start("listens"), good = start("listens");
+    struct saga_id bad = start_saga("listens", "{\"n\":1}"), good = start_saga("listens", "{\"n\":1}");
     struct ask ask;
 
-    wait_until_parked();
+    rig_until_memory_is_empty();
     keep_log();
     spoil(bad, 0);
     ask_engine(&ask, engine_list_sagas, .sagas = {.step = SLICE("paid")});
@@ -204,10 +184,10 @@ TEST(a_list_shows_the_others)
 
 TEST(a_persons_decision_about_an_unreadable_saga_waits)
 {
-    struct saga_id stuck = start("stuck"), asks = start("asks");
+    struct saga_id stuck = start_saga("stuck", "{\"n\":1}"), asks = start_saga("asks", "{\"n\":1}");
     struct ask ask;
 
-    wait_until_parked();
+    rig_until_memory_is_empty();
     keep_log();
     spoil(stuck, 0);
     spoil(asks, 0);
@@ -249,7 +229,7 @@ TEST(an_operation_of_it_is_not_shown_and_not_signed_for)
     ask_expect(&ask, ERR_OK);
     assert_true(uuid_parse(ask.request.call.key, &key.uuid));
     ask_end(&ask);
-    wait_until_parked();
+    rig_until_memory_is_empty();
     keep_log();
     spoil(id, 0);
     ask_engine(&ask, engine_get_operation, .operation = {.key = key});
@@ -265,43 +245,24 @@ TEST(an_operation_of_it_is_not_shown_and_not_signed_for)
 
 /* --- timers and takeovers --- */
 
-static bool shards_are_owned(void *context)
-{
-    (void)context;
-    return gauge_value(GAUGE_SHARDS_OWNED) == 64;
-}
-
-static bool shards_are_lost(void *context)
-{
-    (void)context;
-    return gauge_value(GAUGE_SHARDS_OWNED) == 0;
-}
-
-static void take_shards_away(void)
-{
-    host_sql(&host, "update sagad.shard set epoch = epoch + 1, owner = null, expires_at = now() - interval '1 s'");
-    host_run_until(&host, shards_are_lost, NULL);
-    host_run_until(&host, shards_are_owned, NULL);
-}
-
 TEST(its_time_comes_and_a_shard_is_taken_over_without_it)
 {
-    struct saga_id parked = start("listens"), awake;
+    struct saga_id parked = start_saga("listens", "{\"n\":1}"), awake;
     struct ask ask;
 
-    wait_until_parked();
-    awake = start("listens");
+    rig_until_memory_is_empty();
+    awake = start_saga("listens", "{\"n\":1}");
     keep_log();
     host_sql(&host, "update sagad.due set at = now() - interval '1 s' where saga = '%s'", id_text(parked));
     spoil(parked, 0);
     spoil(awake, 0);
     host_sql(&host, "delete from sagad.due where saga = '%s'", id_text(awake));
-    take_shards_away();
+    rig_take_shards_away();
     host_run_ms(&host, 2500);
     assert_corrupt(get, parked);
     assert_corrupt(get, awake);
     mend();
-    take_shards_away();
+    rig_take_shards_away();
     for (int i = 0; i < 2; i++) {
         ask_begin(&ask);
         signal_it(&ask, i ? awake : parked);
@@ -375,7 +336,7 @@ TEST(an_input_that_nobody_understands_is_dropped)
         {"signal", "{\"namespace\":\"default\",\"name\":\"unheard\"}"},
         {"call", "{\"namespace\":\"default\",\"tool\":\"greet\",\"run\":\"x\",\"step\":\"no step\",\"wait_ms\":9}"},
     };
-    struct saga_id id = start("listens");
+    struct saga_id id = start_saga("listens", "{\"n\":1}");
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         send_input(id, rows[i].kind, rows[i].payload);
@@ -395,9 +356,9 @@ TEST(an_input_that_nobody_understands_is_dropped)
 
 TEST(an_input_for_a_saga_that_cannot_be_read_waits)
 {
-    struct saga_id id = start("listens");
+    struct saga_id id = start_saga("listens", "{\"n\":1}");
 
-    wait_until_parked();
+    rig_until_memory_is_empty();
     keep_log();
     spoil(id, 0);
     send_input(id, "settled",
@@ -492,18 +453,4 @@ TEST(a_definition_that_does_not_compile_here_is_not_called_and_not_started)
     ask_ends(&ask, ERR_OK);
 }
 
-static int set_up(void **state)
-{
-    int result;
-
-    park_after_ms = 200;
-    result = engine_rig_setup(state);
-    engine_rig_define_text(document);
-    return result;
-}
-
-int main(void)
-{
-    jq_prepare(); /* while this process is small */
-    return tests_run(set_up, engine_rig_teardown);
-}
+ENGINE_RIG_PROGRAM(document, 200, 0)
