@@ -35,7 +35,7 @@ static bool has_name(struct ctl *ctl, struct slice rows, struct slice name)
 
 static struct slice with_row(struct ctl *ctl, struct slice text, struct slice rows, struct slice row)
 {
-    size_t end = (size_t)(rows.ptr - text.ptr) + rows.len - 1; /* of its closing bracket */
+    size_t end = (size_t)(rows.ptr - text.ptr) + rows.len - 1; /* the place of its closing bracket */
     struct slice head = json_trim((struct slice){text.ptr, end}), tail = {text.ptr + end, text.len - end};
 
     return arena_printf(&ctl->arena, "%.*s%s\n    %.*s\n  %.*s", SLICE_ARG(head), json_count(rows) > 0 ? "," : "",
@@ -65,7 +65,7 @@ static bool replace(struct ctl *ctl, const char *path, struct slice text)
 
 bool tokens_file_add(struct ctl *ctl, const char *path, struct slice name, struct slice row)
 {
-    char *real = realpath(path, NULL); /* of a link the file is replaced, and not the link */
+    char *real = realpath(path, NULL); /* where the path is a link, its file is replaced */
     struct slice text = SLICE_NONE, rows;
     struct err err = {0};
     bool good = false;
