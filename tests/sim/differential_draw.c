@@ -18,7 +18,7 @@ const struct kind take_all_kind = {.statement = &sql_lease_take, .columns = "iit
 const struct kind renew_all_kind = {
     .statement = &sql_lease_renew, .columns = "itm", .put = draw_renew_all, .unordered = true};
 
-#define SAGA_ROW "ubbibbbbttt"
+#define SAGA_ROW "ubbibbbttt"
 #define BULK_ROW "ubbbiiiibmtbbm"
 #define NOTIFICATION_ROW "bibbbimmmb"
 
