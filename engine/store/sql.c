@@ -254,7 +254,7 @@ const struct db_statement sql_forget_later = {
     "insert into sagad.due (shard, saga, what, at) select u.shard, u.saga, 'forget', u.at"
     " from unnest($1::int2[], $2::uuid[], $3::timestamptz[]) as u (shard, saga, at)"
     " join sagad.saga s on s.shard = u.shard and s.id = u.saga"
-    " on conflict (shard, saga) do update set what = excluded.what, at = excluded.at",
+    " on conflict (shard, saga) do update set what = excluded.what, at = excluded.at, holds = null",
 };
 
 /* These sagas exist and never had a row. The statement skips the checks for both, which take as long as the rows

@@ -304,6 +304,9 @@ static void prepare(uint64_t seed)
     }
     if (chance_percent(&chance, 70)) {
         control_drawn(&start_all_kind, &chance);
+        if (chance_percent(&chance, 50)) {
+            control_drawn(&park_all_kind, &chance);
+        }
     }
     for (uint32_t i = 0; i < count; i++) {
         static struct transaction drawn;

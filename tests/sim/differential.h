@@ -41,7 +41,7 @@ struct kind {
 
 extern const struct kind kinds[];
 extern const size_t kind_count;
-extern const struct kind gate_kind, start_all_kind, take_all_kind, renew_all_kind;
+extern const struct kind gate_kind, start_all_kind, park_all_kind, take_all_kind, renew_all_kind;
 extern const struct kind dumps[];
 extern const size_t dump_count;
 

@@ -153,6 +153,11 @@ void add_sagas(struct db_args *args, struct some sagas)
     COLUMN(DB_UUID, sagas, item_id(args, saga_id(x)));
 }
 
+int epoch_of_most(void)
+{
+    return epoch_expected;
+}
+
 void arg_epoch(struct db_args *args, struct chance *chance)
 {
     db_arg_int8(args, chance_percent(chance, 80) ? epoch_expected : 1 - epoch_expected);

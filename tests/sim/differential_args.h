@@ -49,6 +49,7 @@ const char *one_of(struct chance *chance, const char *const *texts, uint32_t cou
 /* Whole arguments: arrays as long as the other arrays of the statement. */
 void add_shards(struct db_args *args, struct some sagas);
 void add_sagas(struct db_args *args, struct some sagas); /* adds two arrays: shards and ids */
+int epoch_of_most(void);                                 /* the epoch that most shards have, see draw_begin() */
 void arg_epoch(struct db_args *args, struct chance *chance);
 void add_epochs(struct db_args *args, struct chance *chance, size_t count);
 void add_bytes(struct db_args *args, struct chance *chance, size_t count, bool may_be_null);
@@ -105,6 +106,7 @@ void draw_case(struct db_args *args, struct chance *chance);
 void draw_questions_filtered(struct db_args *args, struct chance *chance);
 void draw_questions_grouped(struct db_args *args, struct chance *chance);
 void draw_question(struct db_args *args, struct chance *chance);
+void draw_park_all(struct db_args *args, struct chance *chance);
 void draw_park(struct db_args *args, struct chance *chance);
 void draw_forget(struct db_args *args, struct chance *chance);
 void draw_due(struct db_args *args, struct chance *chance);

@@ -416,6 +416,19 @@ void draw_park(struct db_args *args, struct chance *chance)
                                    : slice_of(ONE_OF("{1}", "{2}", "{3}", "{1,2}", "{1,3}", "{2,3}", "{1,2,3}"))));
 }
 
+/* All sagas wait, each for several of the holds 1, 2 and 3: so one of these ends while others are in force. */
+void draw_park_all(struct db_args *args, struct chance *chance)
+{
+    struct some all = {{0, 1, 2, 3, 4, 5, 6, 7, 8}, SAGAS};
+
+    add_shards(args, all);
+    COLUMN(DB_INT8, all, db_item_int(args, epoch_of_most()));
+    COLUMN(DB_UUID, all, item_id(args, saga_id(x)));
+    COLUMN(DB_TIMESTAMPTZ, all, item_time_or_null(args, chance, 80));
+    COLUMN(DB_BOOL, all, db_item_bool(args, chance_percent(chance, 20)));
+    COLUMN(DB_TEXT, all, db_item_bytes(args, slice_of(ONE_OF("{1,2}", "{1,3}", "{2,3}", "{1,2,3}"))));
+}
+
 void draw_forget(struct db_args *args, struct chance *chance)
 {
     struct some sagas = some_sagas(chance);

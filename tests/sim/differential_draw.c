@@ -8,12 +8,13 @@
 /* --- all of them, those of the append in its order --- */
 
 #define THEMES                                                                                                         \
-    "aldkgpiebsfhun"                                                                                                   \
+    "aldkgpiebsfhunww"                                                                                                 \
     "\0\0"                                                                                                             \
     "alkdg" /* the topics of most statements of a script; the last place means all topics */
 
 const struct kind gate_kind = {.statement = &sql_definition_lock, .columns = "v"};
 const struct kind start_all_kind = {.statement = &sql_start, .columns = "", .put = draw_start_all, .affects = true};
+const struct kind park_all_kind = {.statement = &sql_park, .columns = "i", .put = draw_park_all, .unordered = true};
 const struct kind take_all_kind = {.statement = &sql_lease_take, .columns = "iiti", .put = draw_take_all};
 const struct kind renew_all_kind = {
     .statement = &sql_lease_renew, .columns = "itm", .put = draw_renew_all, .unordered = true};
@@ -35,8 +36,8 @@ const struct kind kinds[] = {
     {&sql_key_sweep, "ii", draw_key_sweep, .themes = "b", .weight = 4},
     {&old_key, "", draw_old_key, .affects = true, .themes = "d", .weight = 3},
     {&sql_status, "v", draw_status, .themes = "akd", .weight = 12},
-    {&sql_unpark, "", draw_some_sagas, .affects = true, .themes = "d", .weight = 4},
-    {&sql_forget_later, "", draw_forget_later, .affects = true, .themes = "d", .weight = 4},
+    {&sql_unpark, "", draw_some_sagas, .affects = true, .themes = "dw", .weight = 4},
+    {&sql_forget_later, "", draw_forget_later, .affects = true, .themes = "dw", .weight = 4},
     {&sql_forget_first, "", draw_forget_later, .affects = true, .themes = "d", .weight = 3},
     {&sql_awake_add, "", draw_some_sagas, .affects = true, .themes = "d", .weight = 4},
     {&sql_awake_remove, "", draw_some_sagas, .affects = true, .themes = "d", .weight = 3},
@@ -92,11 +93,11 @@ const struct kind kinds[] = {
     {&sql_approval_sum_open, "ibbbbbbittbii", draw_questions_grouped, .themes = "p", .weight = 1},
     {&sql_approval_one, "iubitbbbbiibtbib", draw_question, .themes = "p", .weight = 1},
     {&sql_version_count, "bii", draw_namespace, .themes = "", .weight = 2},
-    {&sql_park, "i", draw_park, .unordered = true, .themes = "dl", .weight = 8},
+    {&sql_park, "i", draw_park, .unordered = true, .themes = "dlw", .weight = 8},
     {&sql_forget, "i", draw_forget, .themes = "d", .weight = 6},
-    {&sql_due, "iuibt", draw_due, .themes = "d", .weight = 3},
-    {&sql_due_next, "t", draw_due, .themes = "d", .weight = 2},
-    {&sql_due_let_go, "i", draw_due_let_go, .themes = "d", .weight = 4},
+    {&sql_due, "iuibt", draw_due, .themes = "dw", .weight = 3},
+    {&sql_due_next, "t", draw_due, .themes = "dw", .weight = 2},
+    {&sql_due_let_go, "i", draw_due_let_go, .themes = "dw", .weight = 4},
     {&sql_schedule_put, "i", draw_schedule_put, .themes = "s", .weight = 3},
     {&sql_schedule_list, "ibbuibbbmmbb", draw_schedule_list, .unordered = true, .themes = "s", .weight = 1},
     {&sql_schedule_hold, "v", draw_schedule_hold, .themes = "s", .weight = 2},

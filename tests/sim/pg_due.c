@@ -38,15 +38,7 @@ static enum pg_progress put_due(struct pg_call *call, const struct row_due *due,
 
     RETURN_UNLESS_DONE(pg_insert_or_lock(call, PG_DUE, due, touched, &row, &current));
     if (current) {
-        struct row_due changed = *due;
-
-        if (due->is_forget) { /* the statement leaves the holds as they are */
-            const struct row_due *before = current;
-
-            memcpy(changed.holds, before->holds, sizeof(changed.holds));
-            changed.hold_count = before->hold_count;
-        }
-        pg_update(call, row, &changed);
+        pg_update(call, row, due);
     }
     return PG_DONE;
 }
