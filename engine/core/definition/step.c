@@ -6,7 +6,8 @@
 #include "core/definition/parts.h"
 
 #define STEP_KNOWN                                                                                                     \
-    "id call saga sleep signal approve with scope after when for_each concurrency on_failure retry timeout compensate"
+    "id description call saga sleep signal approve with scope after when for_each concurrency on_failure retry "       \
+    "timeout compensate"
 
 /* --- tools of a step --- */
 
@@ -486,6 +487,7 @@ static void read_retries(struct saga_reader *s, struct step_definition *step, co
 void step_read(struct saga_reader *s, uint32_t index)
 {
     struct step_definition *step = &s->definition->steps[index];
+    struct slice description = SLICE_NONE;
     struct reader *reader = s->reader;
     struct members m;
 
@@ -495,6 +497,7 @@ void step_read(struct saga_reader *s, uint32_t index)
         s->graph_is_sound = false;
         return;
     }
+    (void)members_text(&m, "description", &description); /* the description is for people; only its type matters */
     read_kind(s, step, &m);
     read_after(s, step, &m);
     reader_expression(reader, &m, "for_each", ROOTS_STEP, &step->for_each);

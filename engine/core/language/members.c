@@ -137,6 +137,52 @@ static struct slice listed(const char *list, struct arena *arena)
     return text;
 }
 
+/* Members of definitions that people write one level too high or too low, and where each of them belongs. */
+static const struct {
+    const char *name, *home;
+} homes[] = {
+    {"visibility", "`probe`"},
+    {"give_up_after", "`probe` and of `compensate`"},
+    {"tolerates_absent", "`compensate`"},
+    {"voids_key", "`compensate`"},
+    {"window", "`key` and of `breaker`"},
+    {"settles", "`key`"},
+    {"max_attempts", "`retry`"},
+    {"max_unsent", "`retry`"},
+    {"blocked", "`precheck`"},
+    {"failures", "`breaker`"},
+    {"cooldown", "`breaker`"},
+    {"url", "`http`"},
+    {"method", "`http`"},
+    {"headers", "`http`"},
+    {"argv", "`exec`"},
+    {"effect", "a tool"},
+    {"probe", "a tool"},
+    {"precheck", "a tool"},
+    {"outcome", "a tool"},
+    {"terminal", "a tool"},
+    {"breaker", "a tool"},
+    {"on_duplicate", "a tool"},
+    {"after", "a step"},
+    {"when", "a step"},
+    {"for_each", "a step"},
+    {"on_failure", "a step"},
+    {"deadline", "a saga"},
+    {"locks", "a saga"},
+    {"retention", "a saga"},
+    {"tags", "a saga"},
+};
+
+static const char *home_of(struct slice name)
+{
+    for (size_t i = 0; i < COUNT_OF(homes); i++) {
+        if (slice_is(name, homes[i].name)) {
+            return homes[i].home;
+        }
+    }
+    return NULL;
+}
+
 static void check_name(const struct members *members, const char *what, struct slice name, const char *known,
                        const char *later)
 {
@@ -154,11 +200,15 @@ static void check_name(const struct members *members, const char *what, struct s
         return;
     }
     struct slice near = word_near(name, known);
+    const char *home = home_of(name);
 
     if (!near.ptr) {
         near = word_near(name, later);
     }
-    if (near.ptr) {
+    if (home) {
+        faults_add(members->faults, place, "`%.*s` is not a member of %s; it is a member of %s", SLICE_ARG(name), what,
+                   home);
+    } else if (near.ptr) {
         faults_add(members->faults, place, "`%.*s` is not a member of %s%.*s", SLICE_ARG(name), what,
                    SLICE_ARG(did_you_mean(near, members->arena)));
     } else {
