@@ -54,7 +54,7 @@ export async function cases(world, browser) {
   await promise('a case: what is known beside what each answer leads to', async () => {
     await visitor.opens(`#/case/${await caseOf(trips[0])}`)
     const known = page.getByRole('region', { name: 'What is known' })
-    await known.getByText('Timeout was reached').waitFor()
+    await known.getByText('No answer came in time').waitFor()
     await known.getByText('"customer": "night-0"').waitFor()
     expect((await known.innerText()).includes('25.00, by estimate'), 'what is at stake')
     const text = async (name) => (await answer(name).innerText()).replace(/\s+/g, ' ')

@@ -104,6 +104,28 @@ static const char *error_name(CURLcode code, bool sent, bool headers_complete)
     }
 }
 
+/* Returns the sentence for people. libcurl's words are for programmers, and its text for one request quotes hosts and
+ * files, which may be secrets. */
+static const char *error_detail(const char *error, CURLcode code)
+{
+    static const struct {
+        const char *error, *detail;
+    } details[] = {
+        {"cut", "The connection was closed in the middle of the answer."},
+        {"dns", "The name of the receiver has no address."},
+        {"refused", "The receiver takes no connections."},
+        {"reset", "The connection was closed without an answer."},
+        {"timeout", "No answer came in time."},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(details); i++) {
+        if (strcmp(details[i].error, error) == 0) {
+            return details[i].detail;
+        }
+    }
+    return curl_easy_strerror(code);
+}
+
 /* The kept connection died without an answer, and libcurl was about to send the request once more. */
 static bool job_died(const struct http_job *job, CURLcode code)
 {
@@ -133,14 +155,15 @@ static void job_judge(struct http_job *job, CURLcode code)
     } else if (job->withheld && !request->sent) {
         job_explain(job, "withheld", OUTCOME_WITHHELD_DETAIL("there was a connection for it"));
     } else if (job_died(job, code)) {
-        job_explain(job, "reset", "necessary data rewind wasn't possible"); /* libcurl's words for it */
+        job_explain(job, "reset", error_detail("reset", code));
     } else if (job->denied && !job->allowed && code == CURLE_COULDNT_CONNECT && !request->sent) {
         job_explain(job, OUTCOME_EGRESS_DENIED, OUTCOME_EGRESS_DENIED_DETAIL);
     } else if (code == CURLE_OK) {
         job_explain(job, "cut", "The connection was closed in the middle of the headers.");
     } else {
-        job_explain(job, error_name(code, request->sent, job->headers_complete),
-                    curl_easy_strerror(code)); /* not job->error: it quotes hosts and files, and these may be secrets */
+        const char *error = error_name(code, request->sent, job->headers_complete);
+
+        job_explain(job, error, error_detail(error, code));
     }
 }
 
