@@ -64,6 +64,15 @@ function definitions(base) {
         ...post('before')
       },
       {
+        name: 'free',
+        effect: 'keyed',
+        key: { window: '1h' },
+        compensate: { tool: 'undo' },
+        cost: 0,
+        currency: 'EUR',
+        ...post('free')
+      },
+      {
         name: 'pay',
         effect: 'once',
         error: '${ .response.body.message }',
@@ -97,6 +106,15 @@ function definitions(base) {
           { id: 'act', call: tool }
         ]
       })),
+      {
+        name: 'leaves',
+        retention: '30d',
+        steps: [
+          { id: 'free', call: 'free' },
+          { id: 'unpriced', call: 'quiet' },
+          { id: 'act', call: 'pay' }
+        ]
+      },
       {
         name: 'branches',
         steps: [
@@ -383,7 +401,26 @@ await run(new World(), async (world) => {
     for (const wrong of ['group_by=step', 'group_by=tag.', 'group_by=tool&format=csv'])
       expectEqual((await world.api('GET', `/v1/debts?${wrong}`)).status, 400, wrong)
     const table = world.sagactl(['debts', '--group-by', 'tool'])
-    expect(/^before +\d+ +4900000 EUR/m.test(table.stdout), 'sagactl', table.stdout + table.stderr)
+    expect(/^before +\d+ +4.90 EUR/m.test(table.stdout), 'sagactl', table.stdout + table.stderr)
+  })
+
+  await promise('a debt that cost nothing is told from one of which nobody knows what it cost', async () => {
+    receiver.says('pay', { status: 200, body: { id: 1 } }, { drop: true })
+    const left = await world.until(await world.start('leaves', {}, {}))
+    expectEqual((await world.resolve(left.id, { action: 'abandon', note: 'it is late' })).status, 200, 'abandoned')
+    const debts = (await world.api('GET', '/v1/debts?saga=leaves')).json.items
+    expectEqual(
+      debts.map((debt) => [debt.step, debt.took_effect, debt.cost]),
+      [
+        ['free', 'yes', 0],
+        ['unpriced', 'yes', null],
+        ['act', 'maybe', null]
+      ],
+      'what each cost'
+    )
+    const [sum] = (await world.api('GET', '/v1/debts?saga=leaves&group_by=saga')).json.items
+    expectEqual([sum.costs, sum.without_cost], [[{ currency: 'EUR', micros: 0, debts: 1 }], 2], 'the sum')
+    receiver.says('pay', refusal)
   })
 
   await promise('a debt of which nobody knew is settled as not happened, and the saga says so', async () => {

@@ -128,7 +128,7 @@ static void add_cost(struct debt_groups *groups, struct debt_group *group, struc
     struct sum *sum = group->sums;
     int64_t micros = 0;
 
-    if (!json_i64(json_member(debt, "cost"), &micros) || micros == 0) {
+    if (!json_i64(json_member(debt, "cost"), &micros)) {
         group->costless++;
         return;
     }
