@@ -55,6 +55,13 @@ static const struct program_case cases[] = {
     {"wait slow/w-2 --for running", 0, "running"},
     {"wait slow/w-2 --for completed --timeout 400ms", 7, "running"},
     {"wait quick/y-1 stuck/w-1 slow/w-2 --timeout 200ms", 9, "completed"},
+    {"start quick --id 2026/w-3", 0, ""},
+    {"wait quick/2026/w-3", 0, "completed"},
+    {"wait quick/2026%2Fw-3 --for completed", 0, "completed"},
+    {"wait quick/2026/w-4", 3, "no such thing"},
+    {"start quick --id a%2Fb", 0, ""},
+    {"wait quick/a%252Fb", 0, "completed"},
+    {"wait quick/a/b", 3, "no such thing"},
     {"pause slow/w-2 quick/none stuck/w-1 --note x", 3, "that was pause quick/none"},
     {"resume slow/w-2 --note x", 0, "  "},
     {"abort slow/w-2 stuck/w-1", 2, "add --yes to mean it"},
@@ -129,8 +136,29 @@ TEST(a_terminal_is_asked_first)
 
 TEST(help_and_tables_fit_80_columns)
 {
-    static const char *const tables[] = {"list", "operations", "tools",       "engines",     "stats",
-                                         "top",  "approvals",  "escalations", "definitions", "log slow/t-1"};
+    static const char *const tables[] = {"list",
+                                         "operations",
+                                         "tools",
+                                         "engines",
+                                         "stats",
+                                         "stats --since 20m",
+                                         "stats --since 20m --by saga",
+                                         "stats --by tool",
+                                         "top",
+                                         "approvals",
+                                         "approvals 1",
+                                         "cases",
+                                         "cases 1",
+                                         "cases --group-by tool,error",
+                                         "acts",
+                                         "holds",
+                                         "schedules",
+                                         "bulk",
+                                         "me",
+                                         "preview slow/t-1",
+                                         "definitions",
+                                         "show slow/t-1 --full",
+                                         "log slow/t-1"};
     char commands[4096] = "", *at;
 
     assert_int_equal(run("--help"), 0);

@@ -120,7 +120,7 @@ await run(new World(), async (world) => {
       ['http-503', 1]
     ]) {
       const cases = (before.length / 3) * of
-      const line = new RegExp(`card\\.pay +${error} +${cases} +${cases * 25_000_000} `)
+      const line = new RegExp(`card\\.pay +${error} +${cases} +${cases * 25}\\.00 `)
       expect(line.test(shown), `${cases} cases of ${error}`, shown)
     }
   })

@@ -62,6 +62,7 @@ static int list(struct ctl *ctl, const struct given *given)
     }
     table_init_of_namespaces(&table, ctl, titles);
     table.flexible = BIT(8);
+    table.optional = BIT(5) | BIT(6) | BIT(8); /* `bulk show` has them */
     walk = json_walk(json_member(answer.body, "items"));
     while (json_next_element(&walk, &item)) {
         struct slice outcomes = json_member(item, "outcomes");

@@ -12,8 +12,9 @@ const char help_debts[] = "sagactl debts [--saga NAME] [--tool NAME] [--settled 
                           "sagactl debts --group-by KEYS [--saga NAME] [--tool NAME] [--settled true|false]\n"
                           "\n"
                           "Lists the effects that stand although their sagas ended abandoned: nobody undoes\n"
-                          "them any more. COST is in micros, as the tool's `cost` says. --csv prints a table\n"
-                          "for a spreadsheet, with the tool's result and the key that the receiver saw.\n"
+                          "them any more. COST is what the tool's `cost` says; it is empty where nobody knows.\n"
+                          "--csv prints a table for a spreadsheet, with costs in millionths (micros), the\n"
+                          "tool's result and the key that the receiver saw.\n"
                           "\n"
                           "--group-by counts them instead: tool, saga, tag.NAME, with commas between. Costs are\n"
                           "summed for each currency; those that cost nothing that is known are counted.\n"
@@ -43,7 +44,7 @@ static void print_many(struct ctl *ctl, struct slice answer)
         row[2].text = show_member(ctl, item, "step");
         row[3].text = show_member(ctl, item, "tool");
         row[4].text = show_member(ctl, item, "took_effect");
-        row[5].text = show_member(ctl, item, "cost");
+        row[5].text = show_amount(ctl, item, "cost", show_member(ctl, item, "currency"));
         row[6].text = show_age(ctl, item, "since");
         row[7].text = show_age(ctl, json_member(item, "settled"), "at");
     }

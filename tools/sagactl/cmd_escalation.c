@@ -18,15 +18,15 @@ const char help_escalations[] = "sagactl cases [N] [FILTERS] [--group-by KEYS] [
                                 "Lists what waits for a person (an escalation is a case), newest first; or counts\n"
                                 "the cases, the largest group first; or shows one with its evidence and what each\n"
                                 "verb would do. BUSINESS ID is the id of the saga where it has no business id;\n"
-                                "COST is what the operation has cost, in micros; groups have a sum for each\n"
-                                "currency. On a narrow terminal (or with COLUMNS) long texts are cut; -o json\n"
-                                "and -o csv have all of them.\n"
+                                "COST is what the operation has cost; groups have a sum for each currency. On a\n"
+                                "narrow terminal (or with COLUMNS) long texts are cut; -o json and -o csv have\n"
+                                "all of them, and costs in millionths (micros).\n"
                                 "\n"
                                 "  --status open|resolved|all   open without it; --all is --status all\n"
                                 "  --tool, --saga, --step, --reason, --error   one or more, with commas between;\n"
                                 "                               an empty value: those that have none\n"
-                                "  --tag NAME=VALUE             of the saga; may be given several times: one of the\n"
-                                "                               values of each name\n"
+                                "  --tag NAME=VALUE             of the saga; given several times: one of the values\n"
+                                "                               of each name\n"
                                 "  --opened-since T, --opened-until T   an instant, or an age such as 2h\n"
                                 "  --cost-above MICROS\n"
                                 "  --acknowledged true|false    whether somebody looks at it now\n"
@@ -111,6 +111,11 @@ static void print_remarks(struct ctl *ctl, struct slice remarks)
     }
 }
 
+static struct slice cost_of(struct ctl *ctl, struct slice item)
+{
+    return show_amount(ctl, item, "cost", show_member(ctl, item, "currency"));
+}
+
 static void print_one(struct ctl *ctl, struct slice e)
 {
     static const char *const members[] = {"saga",
@@ -142,6 +147,9 @@ static void print_one(struct ctl *ctl, struct slice e)
     for (size_t i = 0; i < COUNT_OF(members); i++) {
         struct slice text = show_member(ctl, e, members[i]);
 
+        if (strcmp(members[i], "cost") == 0) {
+            text = cost_of(ctl, e);
+        }
         if (text.len > 0) {
             (void)printf("  %-12s %.*s\n", members[i], SLICE_ARG(text));
         }
@@ -150,9 +158,9 @@ static void print_one(struct ctl *ctl, struct slice e)
     print_earlier(ctl, json_member(e, "earlier"));
     print_remarks(ctl, json_member(e, "remarks"));
     while (json_type(json_member(e, "actions")) == JSON_ARRAY && json_next_element(&walk, &action)) {
-        (void)printf("    %s%-11.*s%s %.*s\n", colour_on(ctl, COLOUR_BLUE),
-                     SLICE_ARG(show_member(ctl, action, "action")), colour_off(ctl, COLOUR_BLUE),
-                     SLICE_ARG(words_of_flags(show_member(ctl, action, "does"), &ctl->arena)));
+        (void)printf("    %s%-11.*s%s ", colour_on(ctl, COLOUR_BLUE), SLICE_ARG(show_member(ctl, action, "action")),
+                     colour_off(ctl, COLOUR_BLUE));
+        print_wrapped(words_of_flags(show_member(ctl, action, "does"), &ctl->arena), 16, terminal_width());
     }
 }
 
@@ -161,14 +169,6 @@ static struct slice who_has_it(struct ctl *ctl, struct slice item)
     struct slice assigned = show_member(ctl, item, "assigned_to");
 
     return assigned.len ? assigned : show_member(ctl, item, "acknowledged_by");
-}
-
-/* Gives "4900000 EUR", or the number alone where the tool says no currency. */
-static struct slice cost_of(struct ctl *ctl, struct slice item)
-{
-    struct slice cost = show_member(ctl, item, "cost"), currency = show_member(ctl, item, "currency");
-
-    return currency.len ? arena_printf(&ctl->arena, "%.*s %.*s", SLICE_ARG(cost), SLICE_ARG(currency)) : cost;
 }
 
 /* Prints a list of escalations. With `all`, the list includes resolved ones, so each row shows its status. */

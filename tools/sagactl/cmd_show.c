@@ -244,6 +244,8 @@ static struct slice verdicts_of(struct ctl *ctl, struct slice action)
 static void print_escalation(struct ctl *ctl, struct slice escalation)
 {
     struct slice n = show_member(ctl, escalation, "n"), action, step = show_member(ctl, escalation, "step");
+    struct slice round = show_member(ctl, escalation, "round");
+    bool is_asked_again = round.len > 0 && !slice_is(round, "1"); /* the answer has to say which round was seen */
     struct json_walk walk = json_walk(json_member(escalation, "actions"));
 
     (void)printf("\n%sNeeds a person%s: escalation %.*s, %.*s%s%.*s\n", colour_on(ctl, COLOUR_RED),
@@ -256,7 +258,8 @@ static void print_escalation(struct ctl *ctl, struct slice escalation)
         if (slice_is(verb, "resolve")) {
             verb = verdicts_of(ctl, action);
         }
-        (void)printf("  sagactl resolve %.*s %.*s --note \"...\"\n      ", SLICE_ARG(n), SLICE_ARG(verb));
+        (void)printf("  sagactl resolve %.*s %.*s%s%.*s --note \"...\"\n      ", SLICE_ARG(n), SLICE_ARG(verb),
+                     is_asked_again ? " --round " : "", SLICE_ARG(is_asked_again ? round : SLICE("")));
         print_wrapped(words_of_flags(show_member(ctl, action, "does"), &ctl->arena), 6, terminal_width());
         if (strstr(arena_text(&ctl->arena, verb), "not_happened")) {
             (void)fputs("      --as not_happened --then retry has it called once more, under the same key\n", stdout);
@@ -331,6 +334,7 @@ static void print_saga(struct ctl *ctl, struct slice saga, struct slice operatio
 
     print_head(ctl, saga);
     show_input(ctl, saga, full);
+    show_tags(ctl, saga);
     print_opening(ctl, saga);
     print_locks(ctl, saga);
     print_signals(ctl, saga);

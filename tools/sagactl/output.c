@@ -346,25 +346,42 @@ struct slice show_member(struct ctl *ctl, struct slice object, const char *name)
     return show_value(ctl, json_member(object, name));
 }
 
-/* Gives one sum of them with its currency. An unknown currency has a mark where the sum stands beside others. */
-static struct slice cost_of(struct ctl *ctl, struct slice costs, struct slice cost)
+struct slice show_amount(struct ctl *ctl, struct slice object, const char *name, struct slice currency)
 {
-    struct slice micros = show_member(ctl, cost, "micros"), currency = show_member(ctl, cost, "currency");
+    struct slice text;
+    int64_t micros;
 
-    if (!currency.len) {
-        currency = json_element(costs, 1).ptr ? SLICE("?") : SLICE_NONE;
+    if (!json_i64(json_member(object, name), &micros)) {
+        return SLICE("");
     }
-    return currency.len ? arena_printf(&ctl->arena, "%.*s %.*s", SLICE_ARG(micros), SLICE_ARG(currency)) : micros;
+    uint64_t size = micros < 0 ? 0 - (uint64_t)micros : (uint64_t)micros;
+
+    text = arena_printf(&ctl->arena, "%s%llu.%06llu", micros < 0 ? "-" : "", (unsigned long long)(size / 1000000),
+                        (unsigned long long)(size % 1000000));
+    for (int digits = 6; digits > 2 && text.ptr[text.len - 1] == '0'; digits--) {
+        text.len--;
+    }
+    return currency.len ? arena_printf(&ctl->arena, "%.*s %.*s", SLICE_ARG(text), SLICE_ARG(currency)) : text;
+}
+
+/* Gives the currency of one sum of a group. An unknown one has a mark where the sum stands beside others. */
+static struct slice currency_of(struct ctl *ctl, struct slice costs, struct slice cost)
+{
+    struct slice currency = show_member(ctl, cost, "currency");
+
+    return currency.len == 0 && json_element(costs, 1).ptr ? SLICE("?") : currency;
 }
 
 struct slice show_costs(struct ctl *ctl, struct slice group)
 {
-    struct json_walk walk = json_walk(json_member(group, "costs"));
-    struct slice text = SLICE(""), cost;
+    struct slice costs = json_member(group, "costs"), text = SLICE(""), cost;
+    struct json_walk walk = json_walk(costs);
 
     while (json_next_element(&walk, &cost)) {
-        text = arena_printf(&ctl->arena, "%.*s%s%.*s", SLICE_ARG(text), text.len ? ", " : "",
-                            SLICE_ARG(cost_of(ctl, json_member(group, "costs"), cost)));
+        struct slice currency = currency_of(ctl, costs, cost);
+
+        text = arena_printf(&ctl->arena, "%.*s%s%.*s%s%.*s", SLICE_ARG(text), text.len ? ", " : "",
+                            SLICE_ARG(show_member(ctl, cost, "micros")), currency.len ? " " : "", SLICE_ARG(currency));
     }
     return text;
 }
@@ -377,7 +394,7 @@ void table_put_costs(struct table *table, struct cell *row, size_t column, struc
     for (; json_next_element(&walk, &cost); row = NULL) {
         struct cell *at = row ? row : table_row(table);
 
-        at[column].text = cost_of(table->ctl, costs, cost);
+        at[column].text = show_amount(table->ctl, cost, "micros", currency_of(table->ctl, costs, cost));
     }
 }
 
@@ -556,9 +573,11 @@ void print_evidence(struct ctl *ctl, struct slice evidence, int indent)
 
     while (json_type(evidence) == JSON_OBJECT && json_next_member(&walk, &name, &value)) {
         struct slice text = slice_is(name, "open") ? SLICE_NONE : show_value(ctl, value);
+        bool goes_without_saying = slice_is(name, "direction") && slice_is(text, "do");
 
-        if (text.len > 0) {
-            (void)printf("%*s%-16.*s %.*s\n", indent, "", SLICE_ARG(name), SLICE_ARG(text));
+        if (text.len > 0 && !goes_without_saying) {
+            (void)printf("%*s%-16.*s ", indent, "", SLICE_ARG(name));
+            print_wrapped(text, (size_t)indent + 17, terminal_width());
         }
     }
     for (bool is_first = true; json_next_element(&open, &item); is_first = false) {

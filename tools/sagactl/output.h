@@ -62,11 +62,14 @@ struct slice show_duration(struct ctl *ctl, int64_t ms); /* "12 ms", "1.4 s", "3
 bool member_instant(struct slice object, const char *name, int64_t *ms);
 struct slice show_age(struct ctl *ctl, struct slice object, const char *name); /* the age of an instant, for tables */
 
-/* Gives "4900000 EUR, 120 ?": what a group of cases or debts costs, in micros of each currency. A sum without a
+/* Gives "4.90 EUR" for a member that has 4900000 micros: at least two decimal places, and as many as there are. Gives
+ * nothing where the member is no number. */
+struct slice show_amount(struct ctl *ctl, struct slice object, const char *name, struct slice currency);
+/* Gives "4900000 EUR, 120 ?" for programs: what a group of cases costs, in micros of each currency. A sum without a
  * currency has no mark where it is the only one. */
 struct slice show_costs(struct ctl *ctl, struct slice group);
-/* Puts the same into a column, with a line of its own for each further currency. The caller has filled in the rest of
- * the row, which may move. */
+/* Puts the amounts into a column, with a line of its own for each further currency. The caller has filled in the rest
+ * of the row, which may move. */
 void table_put_costs(struct table *table, struct cell *row, size_t column, struct slice group);
 
 /* Prints each member on a line; leaves out empty members. */

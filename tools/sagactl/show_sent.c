@@ -25,6 +25,21 @@ void show_input(struct ctl *ctl, struct slice saga, bool full)
     }
 }
 
+void show_tags(struct ctl *ctl, struct slice saga)
+{
+    struct json_walk walk = json_walk(json_member(saga, "tags"));
+    struct slice name, value, text = SLICE("");
+
+    while (json_next_member(&walk, &name, &value)) {
+        text = arena_printf(&ctl->arena, "%.*s%s%.*s=%.*s", SLICE_ARG(text), text.len > 0 ? "  " : "", SLICE_ARG(name),
+                            SLICE_ARG(show_value(ctl, value)));
+    }
+    if (text.len > 0) {
+        (void)printf("  tags      ");
+        print_wrapped(text, INDENT, terminal_width());
+    }
+}
+
 /* Returns "sent 3 times, from 2026-01-31T09:05:00.250Z to 2026-01-31T09:06:00.250Z". */
 static struct slice when_sent(struct ctl *ctl, struct slice operation)
 {

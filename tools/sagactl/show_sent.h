@@ -7,6 +7,9 @@
 /* Prints the input on one line, or on at most three; `full`: all of it. */
 void show_input(struct ctl *ctl, struct slice saga, bool full);
 
+/* Prints the tags on a line, if there are any. */
+void show_tags(struct ctl *ctl, struct slice saga);
+
 /*
  * Prints each operation of the saga, undoing included: its arguments, its key, how often it was sent and when. It asks
  * for them one by one. Gives EXIT_OK, or the exit code after it printed the problem.

@@ -88,9 +88,9 @@ static void make_times(struct drawing *drawing)
     for (int64_t at = drawing->from_ms; at < drawing->until_ms; at += drawing->step_ms) {
         char text[INSTANT_TEXT_BYTES];
 
-        instant_text(at, text); /* the line shows no seconds: 2026-01-31T09:05:00.250Z is cut */
+        instant_text(at, text); /* the line shows no year and no seconds: they are cut from 2026-01-31T09:05:00.250Z */
         text[10] = ' ';
-        (void)line_add(drawing, arena_slice(&drawing->ctl->arena, (struct slice){text, 16}));
+        (void)line_add(drawing, arena_slice(&drawing->ctl->arena, (struct slice){text + 5, 11}));
     }
 }
 

@@ -22,13 +22,15 @@ static const struct {
     {"\"then\"", "--then"},
     {"\"result\"", "--result"},
     {"\"args\"", "--args"},
+    {"\"round\"", "--round"},
     {"the member \"note\"", "--note"},
     {"\"note\"", "--note"},
     {"the query parameter \"business_id\"", "--id"},
     {"the query parameter \"business_id_prefix\"", "--id-prefix"},
 };
 
-static const char *const flags[] = {"as", "then", "result", "args", "note", "accept_double", "reason", "input", "tags"};
+static const char *const flags[] = {"as",    "then",          "result", "args",  "note",
+                                    "round", "accept_double", "reason", "input", "tags"};
 
 #define PARAMETER "the query parameter \""
 
