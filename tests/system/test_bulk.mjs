@@ -352,6 +352,12 @@ await run(new Night(), async (world) => {
       const said = broken(text)
       expectEqual([said.status, said.stderr.includes(fault)], [2, true], `${fault}: ${said.stderr}`)
     }
+    const jobs = world.sagactl(['bulk', '-o', 'name']).stdout.split('\n').length
+    const dry = world.sagactl(['resolve', ...filters, ...words, ...maps, '--dry-run'])
+    expect(dry.status === 0 && /leads to/.test(dry.stdout), 'a dry run shows the preview', dry.stdout + dry.stderr)
+    const dropped = world.sagactl(['bulk', '-o', 'json']).stdout
+    expectEqual(JSON.parse(dropped).items[0].state, 'stopped', 'and leaves no job that could run')
+    expectEqual(world.sagactl(['bulk', '-o', 'name']).stdout.split('\n').length, jobs + 1, 'the job of the dry run')
     const done = world.sagactl(['resolve', ...filters, ...words, ...maps, '--yes'])
     expect(done.stdout.includes('leads to       30  completed'), 'the preview', done)
     expect(done.stdout.includes('done 40, changed 0, refused 0, open 0'), 'the outcomes', done)

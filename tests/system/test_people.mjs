@@ -404,6 +404,24 @@ await run(new World(), async (world) => {
     expect(/^before +\d+ +4.90 EUR/m.test(table.stdout), 'sagactl', table.stdout + table.stderr)
   })
 
+  await promise(
+    'a case that was asked again shows its round in each command, and takes the answer with it',
+    async () => {
+      receiver.says('pay', { drop: true })
+      const saga = await world.until(await world.start('with_pay', {}, {}))
+      const resolve = (...more) => world.sagactl(['resolve', saga.id, ...more, '--note', 'so says the bank', '--yes'])
+      expect(!world.sagactl(['show', saga.id]).stdout.includes('--round'), 'the first time there is no other round')
+      expectEqual(resolve('--as', 'not_happened', '--then', 'retry').status, 0, 'once more')
+      for (const end = Date.now() + 60_000; !world.sagactl(['show', saga.id]).stdout.includes('--round 2');)
+        expect(Date.now() < end, 'it is asked again', world.sagactl(['show', saga.id]).stdout)
+      const stale = resolve('--as', 'happened')
+      expect(stale.status !== 0 && /Give --round/.test(stale.stderr), 'which question?', stale.stderr)
+      expectEqual(resolve('--as', 'happened', '--round', '2').status, 0, 'this one')
+      expectEqual((await world.until(saga.id)).status, 'completed', 'the saga')
+      receiver.says('pay', refusal)
+    }
+  )
+
   await promise('a debt that cost nothing is told from one of which nobody knows what it cost', async () => {
     receiver.says('pay', { status: 200, body: { id: 1 } }, { drop: true })
     const left = await world.until(await world.start('leaves', {}, {}))

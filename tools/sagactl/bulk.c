@@ -34,7 +34,7 @@ struct bulk_options {
     const char *status, *tool, *saga, *step, *reason, *error, *since, *until, *cost_above, *id, *prefix;
     const char *of_version; /* a filter; `version` is a member of some verbs */
     struct option_values tags, columns, maps;
-    bool accept_double;
+    bool accept_double, dry_run;
 };
 
 static bool has_filter(int argc, char **argv, size_t first)
@@ -478,14 +478,13 @@ static int freeze(struct ctl *ctl, const struct bulk_options *o, struct answer *
 }
 
 /* Stops the frozen job of which nobody wants anything. Where that fails the job expires by itself. */
-static void drop(struct ctl *ctl, struct slice frozen)
+static void drop(struct ctl *ctl, struct slice frozen, const char *why)
 {
     struct slice bulk = show_member(ctl, frozen, "bulk");
     struct answer answer;
 
     if (client_call(ctl, "POST", arena_printf(&ctl->arena, "/v1/bulk/%.*s/stop", SLICE_ARG(bulk)),
-                    SLICE("{\"note\":\"the question before the run was not answered with yes\"}"), ANSWER_MS,
-                    &ctl->arena, &answer) != EXIT_OK) {
+                    arena_printf(&ctl->arena, "{\"note\":\"%s\"}", why), ANSWER_MS, &ctl->arena, &answer) != EXIT_OK) {
         (void)fprintf(stderr, "bulk %.*s stays frozen until it expires\n", SLICE_ARG(bulk));
     }
 }
@@ -503,13 +502,20 @@ static int do_it(struct ctl *ctl, const struct bulk_options *o)
     if (ctl->output == OUTPUT_TABLE) {
         bulk_print(ctl, answer.body);
     }
+    if (o->dry_run) {
+        if (ctl->output == OUTPUT_DATA) {
+            print_data(ctl, answer.body);
+        }
+        drop(ctl, answer.body, "it was a dry run");
+        return EXIT_OK;
+    }
     if (count == 0) {
         (void)fputs("Nothing was found: there is nothing to do.\n", stderr);
         return EXIT_OK;
     }
     code = ask_first(ctl, (size_t)count, "%s: do this to %lld items", o->action, (long long)count);
     if (code != EXIT_OK) {
-        drop(ctl, answer.body);
+        drop(ctl, answer.body, "the question before the run was not answered with yes");
         return code;
     }
     return run(ctl, answer.body);
@@ -525,6 +531,7 @@ int bulk_do(struct ctl *ctl, const char *verb, int argc, char **argv)
                                      {"--result", &o.result, NULL, NULL},
                                      {"--args", &o.args, NULL, NULL},
                                      {"--accept-double", NULL, NULL, &o.accept_double},
+                                     {"--dry-run", NULL, NULL, &o.dry_run},
                                      {"--version", &o.version, NULL, NULL},
                                      {"--accept-standing", &o.standing, NULL, NULL},
                                      {"--note", &o.note, NULL, NULL},
@@ -556,6 +563,9 @@ int bulk_do(struct ctl *ctl, const char *verb, int argc, char **argv)
     }
     if (!verb) {
         o.action = words.count == 1 ? words.items[0] : "resolve";
+    }
+    if (o.dry_run && !o.note) {
+        o.note = "a dry run";
     }
     if (!o.note || slice_trim(slice_of(o.note)).len == 0) {
         return usage_error(ctl, "say why with --note TEXT: it stands in the log for ever");

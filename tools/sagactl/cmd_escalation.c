@@ -43,6 +43,7 @@ const char help_resolve[] = "sagactl resolve N|SAGA... --as happened|not_happene
                             "sagactl resolve --operation KEY --as happened|not_happened|undone --note TEXT\n"
                             "                [--then retry] [--result JSON] [--round N]\n"
                             "sagactl resolve N|SAGA... ACTION --note TEXT [--args JSON] [--accept-double] [--yes]\n"
+                            "sagactl resolve FILTERS ... [--dry-run] [--yes]          see `sagactl bulk --help`\n"
                             "\n"
                             "With --operation it is about any operation of which nobody knows, or that is\n"
                             "tried again, whether or not a person is asked about it. --as undone: it happened,\n"

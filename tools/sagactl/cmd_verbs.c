@@ -15,6 +15,7 @@
 #define ANSWER_MS 30000
 
 const char help_abort[] = "sagactl abort SAGA... [--note TEXT] [--yes]\n"
+                          "sagactl abort FILTERS --note TEXT [--dry-run] [--yes]   see `sagactl bulk --help`\n"
                           "\n"
                           "Cancels sagas: no further step starts, what is under way is settled, what took\n"
                           "effect is undone in reverse. A saga whose terminal step has completed cannot be\n"
@@ -26,6 +27,7 @@ const char help_abort[] = "sagactl abort SAGA... [--note TEXT] [--yes]\n"
                           "  sagactl abort order/o-1 order/o-2 --note \"sold out\" --yes\n";
 
 const char help_escalate[] = "sagactl escalate SAGA... --note TEXT\n"
+                             "sagactl escalate FILTERS --note TEXT [--dry-run] [--yes]   see `sagactl bulk --help`\n"
                              "\n"
                              "Asks a person now (role operator): opens a case about the operation that the saga\n"
                              "waits for, or about the saga itself. What is under way goes on, and nothing new\n"
@@ -35,6 +37,7 @@ const char help_escalate[] = "sagactl escalate SAGA... --note TEXT\n"
                              "  sagactl escalate order/o-1 --note \"the hotel has not answered for an hour\"\n";
 
 const char help_pause[] = "sagactl pause SAGA... --note TEXT\n"
+                          "sagactl pause FILTERS --note TEXT [--dry-run] [--yes]   see `sagactl bulk --help`\n"
                           "\n"
                           "Lets sagas begin nothing more, neither steps nor undo, and stops their clocks:\n"
                           "deadline, timeouts, retries (role operator). Calls under way settle; signals are\n"
@@ -44,6 +47,7 @@ const char help_pause[] = "sagactl pause SAGA... --note TEXT\n"
                           "  sagactl pause 019b3c52-... --note \"the bank asked us to wait\"\n";
 
 const char help_resume[] = "sagactl resume SAGA... --note TEXT\n"
+                           "sagactl resume FILTERS --note TEXT [--dry-run] [--yes]   see `sagactl bulk --help`\n"
                            "\n"
                            "Lets sagas go on that were paused, by an operator or by a loop, or opens what a\n"
                            "loop has closed (role operator). Their deadlines and timeouts move by the time\n"
