@@ -25,6 +25,7 @@
 #include "mcp_bridge.h"
 #include "mcp_tools.h"
 #include "run/engine.h"
+#include "run/saga/retention_rules.h"
 #include "store/lease/accept_history.h"
 #include "store/least_rights.h"
 #include "store/seal/payload_keys.h"
@@ -94,6 +95,11 @@ static const struct setting setting_table[] = {
      "unfinished sagas in memory; starts beyond are refused with 503. Those that wait leave it, see park-after", false},
     {"park-after", SETTING_DURATION, NULL, "2s", 50, 86400000,
      "a saga that waits, for a time, a signal, a person or a lock, leaves memory after so long", false},
+    {"retention", SETTING_TEXT, NULL, NULL, 0, 0,
+     "how long ended sagas are kept whose definition does not say it, open sagas too: 30d, or by namespace "
+     "30d,tests=1h "
+     "(default: for ever)",
+     false},
     {"forget-share", SETTING_NUMBER, "percent", "10", 1, 100,
      "of the time for removing ended sagas whose retention is over, while others wait for their commits; while they "
      "are overdue by ten minutes to an hour it grows to 50, where it is less, and there is no bound while nobody waits",
@@ -571,6 +577,7 @@ static void take_engine(struct service *service, struct start *start)
         .sagas_max = (size_t)settings_number(settings, "sagas-max"),
         .park_after_ms = settings_number(settings, "park-after"),
         .park_ahead_ms = PARK_AHEAD_MS,
+        .retention = settings_text(settings, "retention"),
         .forget_share = settings_number(settings, "forget-share"),
         .bulk_rate = settings_number(settings, "bulk-rate"),
         .bulk_items_max = (size_t)settings_number(settings, "bulk-items-max"),
@@ -658,6 +665,7 @@ static enum err_code start_read(struct service *service, struct start *start, st
     take_api(service, start);
     code = egress_read(&start->egress, settings_text(settings, "egress-allow"), settings_text(settings, "egress-deny"),
                        err);
+    code = code == ERR_OK ? retention_rules_check(start->engine.retention, err) : code;
     code = code == ERR_OK ? bound_descriptors(&start->engine, &start->api, err) : code;
     if (code == ERR_OK && (start->api.tls_cert_file != NULL) != (start->api.tls_key_file != NULL)) {
         code = err_set(err, ERR_CONFIG, "TLS needs a certificate and its key, and only one of them is given");

@@ -41,8 +41,9 @@ struct engine_options {
     uint32_t exec_max;         /* child processes at once */
     int64_t park_after_ms;     /* a saga at rest leaves memory after so long */
     int64_t park_ahead_ms;     /* a saga stays in memory when it goes on sooner than that */
-    int64_t key_look_ms;  /* small bundles of keys are put together after so long (store/batch/keys.c); 0: the store's
-                             default */
+    int64_t key_look_ms;   /* small bundles of keys are put together after so long (store/batch/keys.c); 0: the store's
+                              default */
+    const char *retention; /* the rules of retention (saga/retention_rules.h); NULL: sagas are kept for ever */
     int64_t forget_share; /* percent of the time for removing ended sagas while turns wait, 1 to 100; see retention.c */
     size_t bulk_items_max;        /* the items of a bulk job */
     size_t bulk_jobs_max;         /* the jobs of a namespace, that run or may be run */

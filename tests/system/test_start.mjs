@@ -36,6 +36,7 @@ await run(new World(), async (world) => {
       [['--listen', '0.0.0.0:0', ...issuer], /no plain HTTP on 0\.0\.0\.0/],
       [['--listen', '[::]:0', '--tokens', tokens], /no plain HTTP on \[::\]/],
       [['--tokens', misspelt], /role/],
+      [['--retention', '30d,soon'], /--retention cannot be read at "soon"[^]*30d,NAMESPACE=60d/],
       [['--oidc-issuer', 'https://issuer.example'], /--oidc-audience/],
       [['--oidc-issuer', 'http://issuer.example', '--oidc-audience', 'sagad'], /http is for loopback only/],
       [['--oidc-roles', 'admins=admin'], /--oidc-issuer/],

@@ -82,7 +82,7 @@ static struct slice settlement(struct work *work)
 
 static void settle(struct work *work, const struct saga *saga, uint32_t step)
 {
-    int64_t retention_ms = saga->definition->retention_ms;
+    int64_t retention_ms = retention_of(work->engine, saga);
     struct settling *settling = arena_alloc(&work->arena, sizeof(*settling));
 
     if (work->act) {

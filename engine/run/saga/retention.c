@@ -23,6 +23,7 @@
 #include "base/metric.h"
 #include "run/saga/due.h"
 #include "run/saga/live.h"
+#include "run/saga/retention_rules.h"
 #include "run/saga/saga_room.h"
 #include "run/shard/shard.h"
 
@@ -50,6 +51,12 @@ struct removal { /* the removal of one saga */
     struct forget forget;
     struct retention *retention;
 };
+
+int64_t retention_of(const struct engine *engine, const struct saga *saga)
+{
+    return saga->definition->retention_ms > 0 ? saga->definition->retention_ms
+                                              : retention_rules_ms(engine->options.retention, saga->namespace);
+}
 
 void retention_due(struct engine *engine, int64_t at_ms)
 {

@@ -6,6 +6,8 @@
 
 struct retention *retention_new(struct engine *engine);
 void retention_free(struct retention *retention);
+/* How long the saga is kept after its end: as its definition says, or else the setting. 0: for ever. */
+int64_t retention_of(const struct engine *engine, const struct saga *saga);
 void retention_due(struct engine *engine, int64_t at_ms); /* one is to go then */
 
 #endif

@@ -10,6 +10,7 @@
 #include "core/saga/sensitive.h"
 #include "core/show/event.h"
 #include "run/saga/live.h"
+#include "run/saga/retention.h"
 #include "run/saga/turn.h"
 #include "run/saga/turn_state.h"
 #include "store/acts.h"
@@ -421,10 +422,10 @@ void turn_describe(struct turn *turn)
     describe_approvals(turn, after);
     if (turn->ended && saga->phase != PHASE_ENDED) {
         turn->append.releases_locks = after->lock_count > 0;
-        turn->append.forget_ms = /* a debt keeps its saga until somebody settles it (request/debt.c) */
-            after->definition->retention_ms > 0 && saga_debt_count(after) == 0
-                ? after->ended_ms + after->definition->retention_ms
-                : 0;
+        int64_t kept_ms = retention_of(live->engine, after);
+
+        /* A debt keeps its saga until somebody settles it (request/debt.c). */
+        turn->append.forget_ms = kept_ms > 0 && saga_debt_count(after) == 0 ? after->ended_ms + kept_ms : 0;
         turn->append.never_due = saga->seq > 0 && live->taken_in && !live->was_due;
     }
     if (turn->records.items[0].type == RECORD_SAGA_STARTED) {
