@@ -32,7 +32,7 @@
 #define SECONDS_MAX 3600
 
 struct connection {
-    int fd; /* Returns the upper bound of the bucket that holds the percentile. */
+    int fd; /* -1: the connection is closed */
     bool connecting, busy;
     int64_t due_us, sent_us;
     char out[REQUEST_BYTES_MAX], in[ANSWER_BYTES_MAX];
@@ -85,7 +85,7 @@ static void note(struct latencies *latencies, int64_t us)
     }
 }
 
-/* Upper bound of the bucket that holds it. */
+/* Returns the upper bound of the bucket that holds the percentile. */
 static double percentile(const struct latencies *latencies, double part)
 {
     uint64_t wanted = (uint64_t)(part * (double)latencies->count), below = 0;
@@ -457,8 +457,8 @@ static void read_options(int argc, char **argv)
             options.connections = (int)number(optarg);
             break;
         case 'b':
-            options.body = optarg;
-            break; /* "%" in the path becomes --prefix and a number */
+            options.body = optarg; /* "%" in it becomes --prefix and a number */
+            break;
         case 't':
             options.path = optarg;
             break;
