@@ -2,30 +2,16 @@
 // either before the server sees it, or after the server has done it and before sagad knows. It follows the messages of
 // the protocol. The values bound to the appending statements say which sagas are in a transaction, and the Sync behind
 // them is the commit.
-import { mkdirSync } from 'node:fs'
-import { connect, createServer } from 'node:net'
-import { join } from 'node:path'
 import { Messages, elementsOf, parametersOf, statementOf } from './frames.mjs'
+import { SocketProxy } from './socket_proxy.mjs'
 
 const appends = new Set(['log', 'log_unique'])
 
-export class Cutter {
+export class Cutter extends SocketProxy {
   constructor(world) {
-    this.world = world
+    super(world, 'proxy')
     this.cut = undefined
     this.strikes = 0
-  }
-
-  // Returns the connection string that leads through the proxy.
-  async start() {
-    const directory = join(this.world.directory, 'proxy')
-    mkdirSync(directory)
-    this.server = createServer((client) => this.serve(client))
-    await new Promise((resolve, reject) =>
-      this.server.on('error', reject).listen(join(directory, '.s.PGSQL.5432'), resolve)
-    )
-    this.server.unref()
-    return this.world.dsn.replace(`host=${this.world.directory}`, `host=${directory}`)
   }
 
   // Kills sagad at the n-th commit, from 1, of the saga with this business id; `struck` resolves then.
@@ -39,7 +25,7 @@ export class Cutter {
   }
 
   serve(client) {
-    const server = connect(join(this.world.directory, '.s.PGSQL.5432'))
+    const server = this.connect()
     const session = { turns: new Map(), asked: 1, answered: 0 } // one answer belongs to the startup message
     const fromClient = new Messages(true)
     const fromServer = new Messages(false)

@@ -1,10 +1,8 @@
 // A pooler between sagad and PostgreSQL in this process, by transactions: when `pools` is set, each transaction goes to
 // the session that has rested for the longest. Like newer poolers (pgbouncer 1.21) it makes prepared statements known
 // to each session that lacks them. So no error tells, and session locks, settings and notifications do not hold.
-import { mkdirSync } from 'node:fs'
-import { connect, createServer } from 'node:net'
-import { join } from 'node:path'
 import { Messages, statementOf } from './frames.mjs'
+import { SocketProxy } from './socket_proxy.mjs'
 
 const nameOfParse = (body) => body.toString('latin1', 0, body.indexOf(0))
 
@@ -16,24 +14,12 @@ function closeOf(name) {
   return Buffer.concat([head, body])
 }
 
-export class Pooler {
+export class Pooler extends SocketProxy {
   constructor(world) {
-    this.world = world
+    super(world, 'pooler')
     this.pools = true
     this.resting = [] // sessions, the one that has rested for the longest first
     this.waiting = [] // clients with a transaction and no session
-  }
-
-  // Returns the connection string that leads through the proxy.
-  async start() {
-    const directory = join(this.world.directory, 'pooler')
-    mkdirSync(directory)
-    this.server = createServer((client) => this.serve(client))
-    await new Promise((resolve, reject) =>
-      this.server.on('error', reject).listen(join(directory, '.s.PGSQL.5432'), resolve)
-    )
-    this.server.unref()
-    return this.world.dsn.replace(`host=${this.world.directory}`, `host=${directory}`)
   }
 
   serve(socket) {
@@ -63,7 +49,7 @@ export class Pooler {
 
   // Each client brings a session, which is its own while nothing is pooled.
   open(client, startup) {
-    const session = { socket: connect(join(this.world.directory, '.s.PGSQL.5432')), names: new Set(), client }
+    const session = { socket: this.connect(), names: new Set(), client }
     const messages = new Messages(false)
     client.session = client.own = session
     session.socket.write(startup)
