@@ -1,29 +1,12 @@
 // An engine that has lost its leases and has not heard of it remembers its sagas as they were. The new owner may accept
 // what this engine would refuse. So it refuses nothing for good, and says that the client may ask again.
 import { randomFrom } from '../lib/load.mjs'
-import { expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
+import { eventually, expect, expectEqual, promise, run } from '../lib/world.mjs'
 import { ask } from './campaign/http.mjs'
 import { CampaignWorld } from './campaign/world.mjs'
 
 const world = new CampaignWorld(randomFrom(1), { engineCount: 2 })
 const sagas = 8
-
-const until = async (what, so, seconds = 60) => {
-  for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(50)) if (await so()) return
-  throw new Error(`not within ${seconds} s: ${what}`)
-}
-
-// Repeats requests that may be repeated.
-async function told(engine, path, body, headers) {
-  let answer
-  for (
-    const end = Date.now() + 30000;
-    Date.now() < end && (!answer || answer.status === 503 || answer.status === 429);
-    await sleep(50)
-  )
-    answer = await ask(engine.host, engine.port, 'POST', path, body, { headers })
-  return answer
-}
 
 await run(world, async () => {
   await world.startAll()
@@ -49,14 +32,14 @@ await run(world, async () => {
     await Promise.all([first, second].map((engine) => world.killEngine(engine)))
     first.args = ['--park-after', '10m'] // the engine keeps waiting sagas in memory
     world.launchEngine(first)
-    await until(
+    await eventually(
       'the first engine has all shards',
       async () =>
         (await world.query('select count(distinct owner) from sagad.shard')) === '1' &&
         (await ask(first.host, first.port, 'GET', '/readyz'))?.status === 200
     )
     for (let i = 0; i < sagas; i++)
-      ids.push((await told(first, '/v1/sagas', { saga: 'asks', id: `asks-${i}`, input: {} })).json.id)
+      ids.push((await world.told(first, '/v1/sagas', { saga: 'asks', id: `asks-${i}`, input: {} })).json.id)
     expect(await held(), 'a renewal was held back')
     keepHolding = (async () => {
       while (holding) await held(500)
@@ -64,7 +47,7 @@ await run(world, async () => {
   })
   await promise('the other one takes over and goes on', async () => {
     world.launchEngine(second)
-    await until(
+    await eventually(
       'the second engine has all shards',
       async () =>
         (await world.query('select count(distinct owner) from sagad.shard')) === '1' &&
@@ -72,17 +55,17 @@ await run(world, async () => {
     )
     for (const id of ids)
       expect(
-        (await told(second, `/v1/sagas/${id}/signals/go`, {}, { 'idempotency-key': id })).status < 300,
+        (await world.told(second, `/v1/sagas/${id}/signals/go`, {}, { 'idempotency-key': id })).status < 300,
         'the signal'
       )
-    await until('all questions are asked', async () => {
+    await eventually('all questions are asked', async () => {
       questions = (await ask(second.host, second.port, 'GET', '/v1/approvals?status=open&limit=100'))?.json?.items
       return questions?.length === sagas
     })
   })
   await promise('the first one refuses no decision for good', async () => {
     const statuses = []
-    await until(
+    await eventually(
       'the first one shows nothing that may be old',
       async () => (await ask(first.host, first.port, 'GET', '/v1/approvals?status=open&limit=100'))?.status === 503
     )
@@ -111,10 +94,12 @@ await run(world, async () => {
     first.proxies[0].cut()
     for (const { n } of questions)
       expect(
-        [200, 409].includes((await told(first, `/v1/approvals/${n}`, { decision: 'approve', note: 'yes' })).status),
+        [200, 409].includes(
+          (await world.told(first, `/v1/approvals/${n}`, { decision: 'approve', note: 'yes' })).status
+        ),
         'a decision is taken'
       )
-    await until(
+    await eventually(
       'all end',
       async () => (await world.query('select count(*) from sagad.saga where ended_at is null')) === '0'
     )

@@ -3,7 +3,7 @@
 // stopped while its calls waited.
 import { createServer } from 'node:http'
 import { randomFrom } from '../lib/load.mjs'
-import { expect, expectEqual, freePort, promise, run, sleep } from '../lib/world.mjs'
+import { eventually, expect, expectEqual, freePort, promise, run, sleep } from '../lib/world.mjs'
 import { ask } from './campaign/http.mjs'
 import { CampaignWorld } from './campaign/world.mjs'
 
@@ -42,10 +42,6 @@ class Receiver {
 const world = new CampaignWorld(randomFrom(1), { engineCount: 2 })
 const receiver = new Receiver()
 
-const until = async (what, so, seconds = 60) => {
-  for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(50)) if (await so()) return
-  throw new Error(`not within ${seconds} s: ${what}`)
-}
 const count = async (text) => Number(await world.query(`select count(*) from ${text}`))
 
 await run(world, async () => {
@@ -74,7 +70,7 @@ await run(world, async () => {
       `an engine is ${how} until another one has its shards: none of the calls that wait in it for a connection leaves`,
       async () => {
         if (!second.down) await world.killEngine(second)
-        await until(
+        await eventually(
           'the first engine has all shards',
           async () =>
             (await count('sagad.shard where owner is not null')) === 64 &&
@@ -93,7 +89,7 @@ await run(world, async () => {
           }
           expect([200, 201].includes(answer?.status), 'a start is taken', answer?.text)
         }
-        await until(
+        await eventually(
           'all calls are begun, and as many as there are connections have come',
           async () =>
             receiver.held.length === perHost &&
@@ -104,7 +100,7 @@ await run(world, async () => {
         expectEqual(receiver.requests.length, perHost, 'requests')
         await away()
         world.launchEngine(second)
-        await until(
+        await eventually(
           'the other engine has brought all to its end',
           async () => (await count('sagad.saga where ended_at is null')) === 0
         )

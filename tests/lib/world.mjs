@@ -93,6 +93,16 @@ export function expectEqual(found, wanted, what) {
   if (a !== b) throw new Error(`${what}: found ${a}, expected ${b}`.slice(0, 3000))
 }
 
+// Asks `so` again and again until it gives something true, and returns that. After `seconds` the test fails; shown()
+// tells more then.
+export async function eventually(what, so, { seconds = 60, gap = 50, shown } = {}) {
+  for (const end = Date.now() + seconds * 1000; ; await sleep(gap)) {
+    const found = await so()
+    if (found) return found
+    expect(Date.now() < end, `not within ${seconds} s: ${what}`, shown?.())
+  }
+}
+
 // Runs the test and ends the process: 0 when every promise was kept.
 export async function run(world, test) {
   try {

@@ -2,7 +2,7 @@
 // knows, and the person has only `sagactl`. The commands are those of the operations page.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { World, expect, expectEqual, promise, quick, run } from '../lib/world.mjs'
+import { World, eventually, expect, expectEqual, promise, quick, run } from '../lib/world.mjs'
 
 const count = quick ? 60 : 2000
 // A third is charged without an answer, a third is not charged, and a third is told that the bank is away.
@@ -100,10 +100,7 @@ await run(new World(), async (world) => {
     expectEqual(status, 0, `sagactl ${words.join(' ')} ends well: ${stdout}${stderr}`)
     return stdout
   }
-  const until = async (is, what) => {
-    for (const end = Date.now() + 480_000; !(await is()); await new Promise((resolve) => setTimeout(resolve, 200)))
-      expect(Date.now() < end, what)
-  }
+  const until = (is, what) => eventually(what, is, { seconds: 480, gap: 200 })
   const mails = () => world.ledger().filter((line) => line.kind === 'mail').length
   const open = async () =>
     (await world.api('GET', '/v1/escalations?status=open&group_by=tool')).json.items.reduce((n, g) => n + g.count, 0)

@@ -6,7 +6,7 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { World, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
+import { World, eventually, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
 
 const modules = process.env.NODE_MODULES ?? ''
 if (!existsSync(join(modules, 'standardwebhooks')) || !existsSync(join(modules, 'cloudevents'))) {
@@ -141,9 +141,7 @@ await run(new World(), async (world) => {
       expect(Date.now() < end, `${method} ${path} is answered`)
     }
   }
-  const until = async (what, holds, shown) => {
-    for (const end = Date.now() + 240000; !(await holds()); await sleep(50)) expect(Date.now() < end, what, shown?.())
-  }
+  const until = (what, holds, shown) => eventually(what, holds, { seconds: 240, shown })
   const feed = async (types) => {
     const items = []
     for (let cursor = ''; ;) {

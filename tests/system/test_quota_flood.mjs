@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { World, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
+import { World, eventually, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
 
 const document = { sagas: [{ name: 'wait', steps: [{ id: 'go', signal: { name: 'go', timeout: '1h' } }] }] }
 const quotas = {
@@ -132,9 +132,7 @@ await run(new World(), async (world) => {
   await promise('a bulk job of reruns meets the quota, and starts each saga once all the same', async () => {
     const names = Array.from({ length: 12 }, (_, i) => `m-${i}`)
     const of = async (query) => (await as('mends', 'GET', `/v1/sagas?limit=500&${query}`)).json.items
-    const until = async (what, holds) => {
-      for (const end = Date.now() + 240000; !(await holds()); await sleep(50)) expect(Date.now() < end, what)
-    }
+    const until = (what, holds) => eventually(what, holds, { seconds: 240 })
     for (let left = names; left.length > 0;) {
       const elements = left.map((id) => ({ saga: 'wait', id, input: {} }))
       const { items } = (await as('mends', 'POST', '/v1/sagas/batch', elements)).json

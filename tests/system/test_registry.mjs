@@ -1,6 +1,6 @@
 // The registry over HTTP, with the real shop: the answers to repeats of a call, for each class and each state, and the
 // refusals of guards. After each case the shop's own ledger says what really happened.
-import { World, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
+import { World, eventually, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
 
 const retry = { max_attempts: 3, initial: '50ms', factor: 2, max: '200ms' }
 const effects = {
@@ -162,13 +162,7 @@ await run(new World(), async (world) => {
   }
   const fault = (customer, mode, more = {}) =>
     world.fault({ route: 'charges', mode, match: `"${customer}"`, times: 1, ...more })
-  const until = async (what, seconds = 20) => {
-    for (const end = Date.now() + seconds * 1000; ; await sleep(50)) {
-      const found = await what()
-      if (found) return found
-      expect(Date.now() < end, 'it did not come true in time', String(what))
-    }
-  }
+  const until = (so, seconds = 20) => eventually(String(so), so, { seconds })
   const log = async (saga) => (await world.api('GET', `/v1/sagas/${saga}/log?limit=500`)).json.items
 
   // Runs that are repeated at the end of this test: they rest then.

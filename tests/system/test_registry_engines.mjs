@@ -5,7 +5,7 @@
 // engines share.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { World, expect, expectEqual, freePort, promise, run, sleep } from '../lib/world.mjs'
+import { World, eventually, expect, expectEqual, freePort, promise, run, sleep } from '../lib/world.mjs'
 
 const retry = { max_attempts: 5, initial: '50ms', factor: 2, max: '200ms' }
 const BUDGET = 7
@@ -131,13 +131,7 @@ await run(new World(), async (world) => {
     answers
       .map((answer) => `${answer.status}${answer.json?.type ? ` ${answer.json.type.split(':').at(-1)}` : ''}`)
       .sort()
-  const until = async (what, seconds = 20) => {
-    for (const end = Date.now() + seconds * 1000; ; await sleep(50)) {
-      const found = await what()
-      if (found) return found
-      expect(Date.now() < end, 'it did not come true in time', String(what))
-    }
-  }
+  const until = (so, seconds = 20) => eventually(String(so), so, { seconds })
   // Asks the database, because a stopped engine cannot answer; each takeover raises the epoch.
   const epochs = () => Number(world.sql('select min(epoch) from sagad.shard'))
   const swap = () => {

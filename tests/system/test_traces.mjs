@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { decodeTraces } from '../lib/otlp.mjs'
-import { World, expect, expectEqual, leaves, promise, run, sleep } from '../lib/world.mjs'
+import { World, eventually, expect, expectEqual, leaves, promise, run, sleep } from '../lib/world.mjs'
 
 const caller = { traceparent: `00-${'ab'.repeat(16)}-${'cd'.repeat(8)}-01`, tracestate: 'shop=7' }
 
@@ -75,9 +75,7 @@ const collector = new Collector()
 await collector.listen(0)
 const { port } = collector.server.address()
 
-const until = async (what, holds, shown) => {
-  for (const end = Date.now() + 240000; !(await holds()); await sleep(20)) expect(Date.now() < end, what, shown?.())
-}
+const until = (what, holds, shown) => eventually(what, holds, { seconds: 240, gap: 20, shown })
 
 await run(new World(), async (world) => {
   process.env.OTEL_EXPORTER_OTLP_ENDPOINT = `http://127.0.0.1:${port}`

@@ -211,6 +211,18 @@ export class CampaignWorld extends World {
     })
   }
 
+  // Repeats a request that may be repeated.
+  async told(engine, path, body, headers) {
+    let answer
+    for (
+      const end = Date.now() + 30000;
+      Date.now() < end && (!answer || answer.status === 503 || answer.status === 429);
+      await sleep(50)
+    )
+      answer = await ask(engine.host, engine.port, 'POST', path, body, { headers })
+    return answer
+  }
+
   query(text, seconds = 10) {
     return this.run(
       join(this.binaries, 'psql'),
