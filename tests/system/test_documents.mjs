@@ -212,6 +212,14 @@ await run(new Documents(), async (world) => {
       .map((block) => JSON.parse(block.text))
     expectEqual(blocks, [{ tools }, ...sagas], 'the documents on the page')
   })
+  await promise('beside-others.md counts the lines that are there', () => {
+    const count = (text) => text.split('\n').filter((line) => line.trim() !== '').length
+    const file = (name) => count(readFileSync(join(root, 'schema/examples', name), 'utf8'))
+    const [program] = blocksOf('schema/beside-others.md').filter(({ kind }) => kind === 'js')
+    const lines = [file('booking.json'), count(program.text), file('scenarios/booking.json')]
+    expect(pageText('schema/beside-others.md').includes(`| sagad | ${lines.join(' + ')} |`), 'the row', lines)
+  })
+
   await promise('command-line.md has every setting of sagad with its default, and every command of sagactl', () => {
     const help = world.sagadOnce(['--help']).stdout
     const settings = [
