@@ -8,7 +8,7 @@ import { expectEqual, promise, run, sleep } from '../lib/world.mjs'
 import { showsRows } from './crowd.mjs'
 import { fillSagas } from './many.mjs'
 import { skip } from './packages.mjs'
-import { scrolls } from './thread.mjs'
+import { scrolls, taskTime } from './thread.mjs'
 import { ConsoleWorld, Visitor, launchChromium, wholeChromium } from './stage.mjs'
 
 if (!wholeChromium) skip('there is no chromium')
@@ -36,12 +36,14 @@ async function firstLoad(browser, world) {
   const asked = await page.context().newCDPSession(page)
   await asked.send('Network.setCacheDisabled', { cacheDisabled: true })
   await page.goto('about:blank')
+  const spent = await taskTime(page)
   const begun = performance.now()
   await visitor.opens('#/sagas')
   await page.locator('tr[data-row]').first().waitFor()
   const rows = performance.now() - begun
+  const work = await spent()
   const paint = await page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0].startTime)
-  return { visitor, rows, paint }
+  return { visitor, rows, paint, work }
 }
 
 async function heapOf(page) {
@@ -57,12 +59,14 @@ async function openLong(visitor, world) {
   const id = await world.start('festival', input, { id: 'long' })
   const { status } = await world.until(id, undefined, 600)
   expectEqual(status, 'completed', 'the long saga')
+  const spent = await taskTime(visitor.page)
   const begun = performance.now()
   await visitor.opens(`#/saga/${id}`)
   await visitor.page.locator('.timeline .row.do').nth(10).waitFor({ timeout: longestMs })
   const seen = performance.now() - begun
+  const work = await spent()
   await visitor.page.getByText('Reading the log').waitFor({ state: 'detached', timeout: longestMs })
-  return { seen, whole: performance.now() - begun, entries: (await world.saga(id)).seq }
+  return { seen, work, whole: performance.now() - begun, entries: (await world.saga(id)).seq }
 }
 
 async function idleRequests(visitor, path) {
@@ -92,15 +96,16 @@ async function measure(world) {
   // What the thread of the page has to do for a frame; a frame of a screen with 60 Hz has 16.7 ms.
   const scrolled = (name, { longest, longestTask, perFrame }) => {
     ms(`${name} scroll, the longest frame`, longest)
-    ms('  its longest task, processor time', longestTask)
-    told('  processor time a frame', perFrame, `${perFrame.toFixed(1)} ms`)
+    ms(`${name} scroll, processor time at most`, longestTask)
+    told(`${name} scroll, processor time a frame`, perFrame, `${perFrame.toFixed(1)} ms`)
   }
   told('sagas', sagas + 3, String(sagas + 3))
   const size = await bytes(world)
   told('first load, compressed', size, kilobytes(size))
-  const { visitor, rows, paint } = await firstLoad(browser, world)
+  const { visitor, rows, paint, work } = await firstLoad(browser, world)
   ms('first paint', paint)
   ms('the list of sagas is there', rows)
+  ms('first load, processor time', work)
   const heap = await heapOf(visitor.page)
   told('memory of the list', heap, kilobytes(heap))
   if (sagas >= 1000) {
@@ -109,6 +114,7 @@ async function measure(world) {
   }
   const long = await openLong(visitor, world)
   ms(`a saga of ${choirs * voices} steps is there`, long.seen)
+  ms('that saga, processor time', long.work)
   ms('and its whole log', long.whole)
   scrolled('its timeline', await scrolls(visitor.page, '.timeline .window'))
   const longHeap = await heapOf(visitor.page)
