@@ -90,8 +90,8 @@ TEST(a_text_opens_under_its_key_and_beside_its_data_only)
     assert_memory_not_equal(sealed, again, len); /* the nonce is another one */
     for (int i = 0; i < 200; i++) {              /* and always is, in a row of more than are made at once */
         aead_seal(key, beside, text, out);
-        assert_memory_not_equal(sealed, out, 12);
-        assert_memory_not_equal(again, out, 12);
+        assert_memory_not_equal(sealed, out, 24);
+        assert_memory_not_equal(again, out, 24);
         memcpy(again, out, len);
     }
     assert_true(aead_open(key, beside, whole, out));
@@ -109,6 +109,36 @@ TEST(a_text_opens_under_its_key_and_beside_its_data_only)
     assert_true(aead_open(key, beside, whole, out)); /* what failed has spoilt nothing */
     aead_key_free(key);
     aead_key_free(other);
+}
+
+/* The vectors of https://c2sp.org/XAES-256-GCM: whoever has the key can open a dump without us. */
+TEST(a_text_is_sealed_as_the_standard_says)
+{
+    static const struct {
+        unsigned char key;
+        const char *beside, *sealed;
+    } vectors[] = {
+        {1, "",
+         "\xce\x54\x6e\xf6\x3c\x9c\xc6\x07\x65\x92\x36\x09\xb3\x3a\x9a\x19\x74\xe9\x6e\x52\xda\xf2\xfc\xf7"
+         "\x07\x5e\x22\x71"},
+        {3, "c2sp.org/XAES-256-GCM",
+         "\x98\x6e\xc1\x83\x25\x93\xdf\x54\x43\xa1\x79\x43\x7f\xd0\x83\xbf\x3f\xdb\x41\xab\xd7\x40\xa2\x1f"
+         "\x71\xeb\x76\x9d"},
+    };
+    static const char nonce[] = "ABCDEFGHIJKLMNOPQRSTUVWX", text[] = "XAES-256-GCM";
+
+    for (size_t i = 0; i < COUNT_OF(vectors); i++) {
+        unsigned char bytes[AEAD_KEY_BYTES], sealed[sizeof(text) - 1 + AEAD_EXTRA_BYTES], out[sizeof(text)];
+        struct aead_key *key;
+
+        memset(bytes, vectors[i].key, sizeof(bytes));
+        key = aead_key_new(bytes);
+        memcpy(sealed, nonce, 24);
+        memcpy(sealed + 24, vectors[i].sealed, sizeof(sealed) - 24);
+        assert_true(aead_open(key, slice_of(vectors[i].beside), (struct slice){(char *)sealed, sizeof(sealed)}, out));
+        assert_memory_equal(out, text, sizeof(text) - 1);
+        aead_key_free(key);
+    }
 }
 
 TEST(an_empty_text_is_sealed_too)
