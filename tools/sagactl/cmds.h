@@ -33,6 +33,7 @@
     X(escalate)                                                                                                        \
     X(abort)                                                                                                           \
     X(wait)                                                                                                            \
+    X(rekey)                                                                                                           \
     X(replay)                                                                                                          \
     X(escalations)                                                                                                     \
     X(preview)                                                                                                         \

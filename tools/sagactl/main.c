@@ -81,6 +81,7 @@ const struct command commands[] = {
      .can_watch = true},
     {"engines", "engines on this database: shards, epochs, leases, lags", help_engines, cmd_engines, .can_watch = true},
     {"replay", "fold the durable log again and compare with the stored state", help_replay, cmd_replay},
+    {"rekey", "put what is encrypted in a database under another key", help_rekey, cmd_rekey},
     {"time", "the clock of `sagad dev --clock virtual`: show it, move it ahead", help_time, cmd_time},
     {"console", "print a link that signs a browser in", help_console, cmd_console},
     {"browse", "print a link to one saga in the console", help_browse, cmd_browse},
