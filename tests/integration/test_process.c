@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -132,6 +133,79 @@ TEST(a_program_runs_as_the_user_that_is_set)
     t.run.cwd = "/";
     trial_shell(&t, "id -u; id -g; id -G");
     assert_string_equal(arena_text(&t.arena, t.run.stdout_text), "65534\n65534\n65534\n");
+    trial_fini(&t);
+}
+
+/* A copy of the program where every user may run it. */
+static void place_hostile(const char *folder)
+{
+    char script[1024];
+    struct trial t;
+
+    assert_non_null(getenv("HOSTILE_PROGRAM"));
+    (void)snprintf(script, sizeof(script), "cp '%s' %s/hostile && chmod 755 %s %s/hostile", getenv("HOSTILE_PROGRAM"),
+                   folder, folder, folder);
+    trial_init(&t);
+    trial_shell(&t, script);
+    assert_int_equal(t.run.exit_code, 0);
+    trial_fini(&t);
+}
+
+static const char *what_hostile_reaches(struct trial *t, struct programs *programs)
+{
+    char engine[32], folder[] = "/tmp/sagad-hostile-XXXXXX", path[64];
+    const char *const argv[] = {path, engine, NULL};
+
+    assert_non_null(mkdtemp(folder));
+    place_hostile(folder);
+    (void)snprintf(path, sizeof(path), "%s/hostile", folder);
+    (void)snprintf(engine, sizeof(engine), "%d", (int)getpid());
+    trial_init(t);
+    t->run.programs = programs;
+    t->run.cwd = "/";
+    trial_run(t, argv);
+    assert_true(t->run.started);
+    assert_int_equal(t->run.exit_code, 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0);
+    return arena_text(&t->arena, t->run.stdout_text);
+}
+
+/* The table of what it reached is empty. */
+TEST(a_hostile_program_reaches_nothing)
+{
+    struct programs programs = {.allowed = true, .as_user = geteuid() == 0, .uid = 65534, .gid = 65534};
+    struct trial t;
+
+    assert_int_equal(prctl(PR_SET_DUMPABLE, 0), 0); /* as sagad does at its start */
+    assert_string_equal(what_hostile_reaches(&t, &programs), "");
+    trial_fini(&t);
+    assert_int_equal(prctl(PR_SET_DUMPABLE, 1), 0);
+}
+
+/* The rights that root has by files and bounds stay; the calls are refused to root as well. */
+TEST(a_hostile_program_with_the_rights_of_root_reaches_files_and_bounds_only)
+{
+    static const char *const known[] = {"its environment\n", "its memory as a file\n", "its map\n", "a core file\n",
+                                        "more descriptors\n"};
+    struct programs programs = {.allowed = true};
+    struct trial t;
+    const char *reached;
+
+    if (geteuid() != 0) {
+        skip();
+    }
+    reached = what_hostile_reaches(&t, &programs);
+    for (const char *line = reached; *line; line = strchr(line, '\n') + 1) {
+        bool is_known = false;
+
+        for (size_t i = 0; i < COUNT_OF(known); i++) {
+            is_known = is_known || strncmp(line, known[i], strlen(known[i])) == 0;
+        }
+        if (!is_known) {
+            fail_msg("a hostile program of root reached %s", line);
+        }
+    }
     trial_fini(&t);
 }
 

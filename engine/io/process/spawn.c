@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "io/process/sandbox.h"
+
 #define STDIO_COUNT 3
 #define ERROR_FD 3 /* the descriptor of the pipe for errors, in the child */
 #define DESCRIPTORS_FROM 10
@@ -115,7 +117,9 @@ __attribute__((noreturn)) static void child(const struct spawn *spawn, const str
                 _exit(127);
             }
             environ = (char **)(uintptr_t)spawn->env;
-            (void)execvp(spawn->argv[0], spawn->argv); /* returns only with an error */
+            if (!spawn->programs || sandbox_enter(parent)) {
+                (void)execvp(spawn->argv[0], spawn->argv); /* returns only with an error */
+            }
         }
     }
     error = errno;
