@@ -1,6 +1,8 @@
 /*
- * `sagad migrate` brings the schema up to date, in one transaction under an advisory lock. All of the migration happens
- * or nothing. Of two at once, the second one waits and then finds nothing to do.
+ * `sagad migrate` brings the schema up to date, in one transaction under a lock of its own table. All of the migration
+ * happens or nothing. Of two at once, the second one waits and then finds nothing to do. Where there is no table yet,
+ * an advisory lock keeps them apart: that is politeness, since anybody may hold it. Without it one of them fails,
+ * because the other one makes the same schema.
  *
  * A program runs on the schema that it was made for and on the next one. So engines may run while a migration takes
  * that one step, and are replaced one after another behind it; appends wait meanwhile. A longer step, or a step that a
@@ -26,7 +28,11 @@ static const char begin_sql[] = "begin;"
                                 " set local search_path = pg_catalog, pg_temp;"
                                 " select set_config('search_path', 'sagad_clock, pg_catalog, pg_temp', true)"
                                 " where to_regnamespace('sagad_clock') is not null;" /* virtual_clock.h */
-                                " select pg_advisory_xact_lock(" MIGRATE_LOCK ");";
+                                " do $$ begin for i in 1..50 loop"
+                                " exit when pg_try_advisory_xact_lock(" MIGRATE_LOCK "); perform pg_sleep(0.1);"
+                                " end loop; end $$;"
+                                " do $$ begin if to_regclass('sagad.schema_version') is not null then"
+                                " lock table sagad.schema_version in exclusive mode; end if; end $$;";
 
 static const char present_sql[] =
     "select (to_regclass('sagad.schema_version') is not null)::int, pg_is_in_recovery()::int";

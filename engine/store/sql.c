@@ -688,12 +688,6 @@ const struct db_statement sql_answer_sweep = {
 
 /* --- definitions --- */
 
-/* A separate statement, so that the next ones see what was registered while this one waited. */
-const struct db_statement sql_definition_lock = {
-    "definition_lock",
-    "select pg_advisory_xact_lock($1::int4, $2::int4)",
-};
-
 #define PUT(table) \
     "with wanted as materialized (select * from unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[])" \
     " with ordinality as u (namespace, name, identity, body, i))," \

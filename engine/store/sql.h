@@ -190,7 +190,6 @@ extern const struct db_statement sql_answer_take;
 extern const struct db_statement sql_answer_sweep;
 
 /* definitions */
-extern const struct db_statement sql_definition_lock;
 extern const struct db_statement sql_definition_put; /* kind DEFINITION_SAGA */
 extern const struct db_statement sql_tool_put;       /* kind DEFINITION_TOOL */
 extern const struct db_statement sql_definition_notify;

@@ -18,7 +18,6 @@
 #define STORE_CONNS_MAX (STORE_WRITERS_MAX + STORE_READERS_MAX)
 #define STORE_SERVER_LEAST 150000
 #define STORE_ADVISORY_SHARDS 0x53474144      /* class of the advisory locks of shards: "SGAD" */
-#define STORE_ADVISORY_DEFINITIONS 0x53474145 /* the lock of registering definitions */
 #define STORE_INSTANCE_BYTES 17
 
 struct conn;
@@ -498,6 +497,8 @@ struct job { /* lies in the request's arena */
     int tries;
     bool found; /* set by on_rows; a request for one thing ends with ERR_NOT_FOUND without it */
     bool wants_one;
+    /* Another transaction was faster, and this one is done again: forgets what it was answered. NULL: it is not. */
+    void (*outrun)(struct job *job);
     enum err_code code;              /* out */
     struct err err;                  /* out */
     void (*finish)(struct job *job); /* always; tells the request's owner */

@@ -29,6 +29,7 @@ const small = new Set([
   'definition',
   'history_loss',
   'payload_key',
+  'latch',
   'history_shard'
 ])
 

@@ -3,7 +3,7 @@
  * fake one. The two programs are of one source, and their transcripts must be the same.
  *
  * In a script up to three sessions execute transactions of the statements of store/sql.c. Gates stand between
- * statements: a gate is sql_definition_lock on a number of its own, which the controlling session holds until the
+ * statements: a gate is sql_gate on a number of its own, which the controlling session holds until the
  * script releases it. After each step the script waits until each session is idle, at a gate, or waits for another
  * session. So the script decides the interleaving. The transcript has the end of each transaction, who waits when,
  * notifications, and all tables at the end. Times of clocks and random ids are masked.

@@ -169,6 +169,6 @@ void draw_guard_price(struct db_args *args, struct chance *chance);
 void draw_guard_breaker_set(struct db_args *args, struct chance *chance);
 void draw_guard_count(struct db_args *args, struct chance *chance);
 void draw_namespace_or_null(struct db_args *args, struct chance *chance);
-void draw_definition_lock(struct db_args *args, struct chance *chance);
+void draw_gate(struct db_args *args, struct chance *chance);
 
 #endif

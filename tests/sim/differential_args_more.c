@@ -626,7 +626,7 @@ void draw_namespace_or_null(struct db_args *args, struct chance *chance)
     arg_text(args, ONE_OF("n", "n", "m", NULL));
 }
 
-void draw_definition_lock(struct db_args *args, struct chance *chance)
+void draw_gate(struct db_args *args, struct chance *chance)
 {
     db_arg_int4(args, 78);
     db_arg_int4(args, (int)chance_below(chance, 2));

@@ -12,7 +12,7 @@
     "\0\0"                                                                                                             \
     "alkdg" /* the topics of most statements of a script; the last place means all topics */
 
-const struct kind gate_kind = {.statement = &sql_definition_lock, .columns = "v"};
+const struct kind gate_kind = {.statement = &sql_gate, .columns = "v"};
 const struct kind start_all_kind = {.statement = &sql_start, .columns = "", .put = draw_start_all, .affects = true};
 const struct kind park_all_kind = {.statement = &sql_park, .columns = "i", .put = draw_park_all, .unordered = true};
 const struct kind take_all_kind = {.statement = &sql_lease_take, .columns = "iiti", .put = draw_take_all};
@@ -24,7 +24,7 @@ const struct kind renew_all_kind = {
 #define NOTIFICATION_ROW "bibbbimmmb"
 
 const struct kind kinds[] = {
-    {&sql_definition_lock, "v", draw_definition_lock, .themes = "e", .weight = 2},
+    {&sql_gate, "v", draw_gate, .themes = "e", .weight = 2},
     {&sql_fence, "v", draw_fence, .themes = "al", .weight = 20},
     {&sql_start, "", draw_start, .affects = true, .themes = "akd", .weight = 3},
     {&sql_start_unique, "u", draw_start_unique, .affects = true, .themes = "a", .weight = 14},

@@ -3,6 +3,8 @@
 #include "tests/sim/differential_dump.h"
 #include "store/sql.h"
 
+const struct db_statement sql_gate = {"gate", "select pg_advisory_xact_lock($1::int4, $2::int4)"};
+
 #define DUMP(name, sql) const struct db_statement dump_##name = {"dump_" #name, sql};
 
 DUMP(saga,

@@ -743,6 +743,13 @@ static enum pg_progress dump_engine_holds_rows(struct pg_call *call)
     return PG_DONE;
 }
 
+static enum pg_progress gate(struct pg_call *call)
+{
+    RETURN_UNLESS_DONE(pg_advisory_xact(call, arg_int(call, 0), arg_int(call, 1)));
+    pg_put_void(call);
+    return PG_DONE;
+}
+
 static void add_dumps(void)
 {
     const struct {
@@ -779,7 +786,8 @@ static void add_dumps(void)
                  {&dump_event_gone, dump_event_gone_rows},
                  {&dump_event, dump_event_rows},
                  {&dump_notify, dump_notify_rows},
-                 {&dump_notification, dump_notification_rows}};
+                 {&dump_notification, dump_notification_rows},
+                 {&sql_gate, gate}};
 
     for (size_t i = 0; i < sizeof(added) / sizeof(added[0]); i++) {
         pg_statement_add(added[i].statement, added[i].function);

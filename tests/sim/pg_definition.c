@@ -1,13 +1,6 @@
 /* Registered tools and definitions, whose versions never change. */
 #include "tests/sim/pg_statements.h"
 
-enum pg_progress pg_statement_definition_lock(struct pg_call *call)
-{
-    RETURN_UNLESS_DONE(pg_advisory_xact(call, arg_int(call, 0), arg_int(call, 1)));
-    pg_put_void(call);
-    return PG_DONE;
-}
-
 static const struct row_definition *newest(struct pg_call *call, enum pg_table table, struct slice namespace,
                                            struct slice name)
 {

@@ -4,17 +4,12 @@
 
 #include "tests/sim/pg_statements.h"
 
-enum { LOCK_CLASS = 1397178694 };
+enum { LATCH_CLASS = 1397178694 };
 
-/* Runs sagad.lock_guard(). */
+/* Runs sagad.lock_guard() of migration 0038. Nobody reads or changes the row that it locks, so a lock stands for it. */
 static enum pg_progress guard(struct pg_call *call, struct slice digest)
 {
-    uint32_t object = 0;
-
-    for (size_t i = 0; i < 4; i++) {
-        object = object << 8 | (i < digest.len ? (uint8_t)digest.ptr[i] : 0);
-    }
-    return pg_advisory_xact(call, LOCK_CLASS, (int32_t)object);
+    return pg_advisory_xact(call, LATCH_CLASS, digest.len > 0 ? (uint8_t)digest.ptr[0] : 0);
 }
 
 static const struct row_lock *lock_of(struct pg_call *call, struct pg_row *row, int64_t shard, struct slice digest)

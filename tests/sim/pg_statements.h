@@ -173,7 +173,6 @@
     X(saga_count)                                                                                                      \
     X(version_count)                                                                                                   \
     /* pg_definition.c */                                                                                              \
-    X(definition_lock)                                                                                                 \
     X(definition_put)                                                                                                  \
     X(tool_put)                                                                                                        \
     X(definition_notify)                                                                                               \

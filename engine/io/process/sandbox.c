@@ -51,7 +51,7 @@ static const struct {
     /* namespaces, mounts, files past their folders */
     {SYS_unshare, EPERM},
     {SYS_setns, EPERM},
-    {SYS_clone3, ENOSYS}, /* its flags lie in memory, where no filter sees them; libraries take clone() */
+    {SYS_clone3, ENOSYS}, /* no filter sees its flags, which lie in memory; libraries take clone() */
     {SYS_mount, EPERM},
     {SYS_umount2, EPERM},
     {SYS_pivot_root, EPERM},

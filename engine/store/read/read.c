@@ -8,7 +8,7 @@
 
 #include "store/store_state.h"
 
-enum { JOB_TRIES_MAX = 5 };
+enum { JOB_TRIES_MAX = 5, OUTRUN_MAX = 20 };
 
 struct job *job_new(struct store *store, struct arena *arena, void *request, void (*finish)(struct job *job))
 {
@@ -71,6 +71,13 @@ static void job_send(struct job *job, struct conn *conn)
     db_submit(conn->db, &job->transaction);
 }
 
+/* A version that another transaction has made, or one that each of two waits for: unique_violation,
+ * deadlock_detected. */
+static bool was_outrun(const struct job *job, const struct db_transaction *transaction)
+{
+    return job->outrun && (strcmp(transaction->sqlstate, "23505") == 0 || strcmp(transaction->sqlstate, "40P01") == 0);
+}
+
 static void on_job_done(struct db_transaction *transaction)
 {
     struct job *job = container_of(transaction, struct job, transaction);
@@ -88,6 +95,11 @@ static void on_job_done(struct db_transaction *transaction)
         conn = store_reader(job->store);
         if (!transaction->sqlstate[0] && conn && !job->store->closing && ++job->tries <= JOB_TRIES_MAX) {
             job_send(job, conn); /* only this connection is gone */
+            return;
+        }
+        if (was_outrun(job, transaction) && conn && !job->store->closing && ++job->tries <= OUTRUN_MAX) {
+            job->outrun(job);
+            job_send(job, conn);
             return;
         }
         job->err = transaction->err;
