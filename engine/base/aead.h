@@ -1,8 +1,10 @@
 /*
  * AES-256-GCM (libcrypto). What is sealed opens only under its own key, unchanged, and beside the same associated data.
  *
- * Each text has a nonce of 192 random bits, of which one half makes its own AES key of the given one (XAES-256-GCM,
+ * Each text has a nonce of 192 random bits, of which one half makes an AES key of the given one (XAES-256-GCM,
  * c2sp.org). So nobody has to count what a key has sealed: with a nonce of 96 bits it would be worn out by 2^32 texts.
+ * Some texts in a row have that half in common, since it costs more than to seal a short text; the other half is each
+ * one's own.
  */
 #ifndef SAGAD_BASE_AEAD_H
 #define SAGAD_BASE_AEAD_H
