@@ -18,9 +18,11 @@ for program in "$@"; do
     has 'stack that runs no code' "$headers" 'GNU_STACK .* RW +0x'
     has 'guard of its stack' "$symbols" '__stack_chk_fail'
     has 'checked copies (FORTIFY)' "$symbols" '__[a-z]+_chk@'
-    if readelf -h "$program" | grep -q 'X86-64' && ! objdump -d "$program" | grep -qm1 'endbr64'; then
-        echo "${program##*/} has no marks for jumps (CET)"
-        missing=1
+    if readelf -h "$program" | grep -q 'X86-64'; then
+        code=$(objdump -d --no-show-raw-insn "$program" | grep -E 'endbr64|orq +\$0x0,\(%rsp\)' | cut -f2- | sort -u)
+        has 'marks for jumps (CET)' "$code" 'endbr64'
+        # A frame of more than a page touches each page of it.
+        has 'touch of each page of its stack (stack clash protection)' "$code" 'orq'
     fi
 done
 exit $missing

@@ -1,7 +1,8 @@
 // Secrets in every place where a tool may have one, each of them part of a call that goes wrong. Neither messages of a
 // library or of PostgreSQL, nor text that a receiver repeats, may bring a secret into an answer, a row, a log of sagad,
-// or a metric.
-import { readFileSync, writeFileSync } from 'node:fs'
+// a metric, a list of processes or a core file.
+import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { World, expect, expectEqual, promise, run } from '../lib/world.mjs'
@@ -133,7 +134,10 @@ await run(new World(), async (world) => {
   })
   const file = join(world.directory, 'secrets.json')
   writeFileSync(file, JSON.stringify(secrets), { mode: 0o600 })
+  words.set('ambient', `canary-ambient-${Math.random().toString(36).slice(2, 10)}`)
+  process.env.SAGAD_SECRET_AMBIENT = words.get('ambient')
   await world.startSagad(['--secrets', file, '--log-level', 'debug'])
+  delete process.env.SAGAD_SECRET_AMBIENT
   await world.define({
     tools: called.map(({ tool }) => tool),
     sagas: called.map(({ saga, tool }) => ({ name: saga, steps: [{ id: 'call', call: tool.name }] }))
@@ -185,6 +189,26 @@ await run(new World(), async (world) => {
           `${where}: ${name}`,
           text.slice(Math.max(0, text.indexOf(word) - 300), text.indexOf(word) + 100)
         )
+  })
+
+  const ofProcess = (name) => readFileSync(`/proc/${world.sagad.pid}/${name}`, 'latin1')
+  await promise('no secret is in what a list of processes shows', () => {
+    expect(ofProcess('cmdline').includes('--secrets'), 'its arguments are read')
+    expect(ofProcess('environ').includes('SAGAD_SECRET_AMBIENT'), 'its environment is read')
+    for (const [name, word] of words)
+      for (const place of ['cmdline', 'environ']) expect(!ofProcess(place).includes(word), `${place}: ${name}`)
+  })
+
+  await promise('it leaves no core file, whatever ends it, and though the system would keep one', async () => {
+    const pattern = readFileSync('/proc/sys/kernel/core_pattern', 'utf8').trim()
+    const folder = readlinkSync(`/proc/${world.sagad.pid}/cwd`)
+    const cores = () => readdirSync(folder).filter((name) => name.startsWith('core'))
+    const before = cores()
+    const raised = spawnSync('prlimit', ['--core=unlimited:unlimited', '--pid', String(world.sagad.pid)])
+    if (!/^core/.test(pattern) || raised.status !== 0) console.log(`# not tried: cores go to ${pattern}`)
+    world.sagad.kill('SIGABRT')
+    expectEqual((await world.sagad.ended).signal, 'SIGABRT', 'how it ended')
+    expectEqual(cores(), before, `core files in ${folder}`)
   })
   repeats.closeAllConnections()
   repeats.close()
