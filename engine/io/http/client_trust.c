@@ -82,7 +82,7 @@ static const char *fault_of(unsigned status)
     return status ? "is not good" : NULL;
 }
 
-static void read_names(gnutls_x509_crt_t certificate, struct arena *arena, struct client_certificate *out)
+void client_trust_names(gnutls_x509_crt_t certificate, struct arena *arena, struct client_certificate *out)
 {
     int type = 0;
 
@@ -133,7 +133,7 @@ void client_trust_look(const struct client_trust *trust, gnutls_session_t sessio
     if (!out->fault) {
         out->expires_ms = (int64_t)gnutls_x509_crt_get_expiration_time(chain[0]) * 1000;
         if (arena) {
-            read_names(chain[0], arena, out);
+            client_trust_names(chain[0], arena, out);
         }
     }
     for (unsigned i = 0; i < count; i++) {

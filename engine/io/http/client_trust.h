@@ -9,6 +9,7 @@
 #define SAGAD_IO_HTTP_CLIENT_TRUST_H
 
 #include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
 
 #include "io/http/server.h"
 
@@ -21,5 +22,7 @@ void client_trust_free(struct client_trust *trust); /* accepts NULL */
 /* `arena` may be NULL: then it is only said whether the certificate is good. */
 void client_trust_look(const struct client_trust *trust, gnutls_session_t session, struct arena *arena,
                        struct client_certificate *out);
+/* Reads the names alone: DNS:NAME, URI:URI and email:ADDRESS */
+void client_trust_names(gnutls_x509_crt_t certificate, struct arena *arena, struct client_certificate *out);
 
 #endif
