@@ -17,7 +17,7 @@
 
 #define STORE_CONNS_MAX (STORE_WRITERS_MAX + STORE_READERS_MAX)
 #define STORE_SERVER_LEAST 150000
-#define STORE_ADVISORY_SHARDS 0x53474144      /* class of the advisory locks of shards: "SGAD" */
+#define STORE_ADVISORY_SHARDS 0x53474144 /* class of the advisory locks of shards: "SGAD" */
 #define STORE_INSTANCE_BYTES 17
 
 struct conn;
