@@ -14,6 +14,7 @@ static const struct {
     {"\"accept_double\": true", "--accept-double"},
     {"Name the steps in \"accept_standing\"", "Name the steps with --accept-standing"},
     {"\"accept_double\"", "--accept-double"},
+    {"; see `errors` for each place", ""},
     {"\"as\": \"not_happened\"", "--as not_happened"},
     {"\"as\": \"happened\"", "--as happened"},
     {"\"as\": \"undone\"", "--as undone"},
