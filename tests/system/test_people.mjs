@@ -20,7 +20,8 @@ class Receiver {
         if (answer.drop) return request.socket.destroy()
         const isJson = typeof answer.body === 'object' && !Buffer.isBuffer(answer.body)
         const echo = typeof answer.echo === 'string' ? { sent: request.headers[answer.echo] } : answer.body
-        response.writeHead(answer.status, { 'content-type': isJson ? 'application/json' : 'text/plain' })
+        const type = isJson ? 'application/json' : 'text/plain'
+        response.writeHead(answer.status, { 'content-type': type, 'X-Request-Id': `r-${path}`, 'x-other': 'no' })
         response.end(isJson || answer.echo ? JSON.stringify(echo) : answer.body)
       }, answer.ms ?? 0)
     })
@@ -80,7 +81,14 @@ function definitions(base) {
         ...post('pay')
       },
       { name: 'quiet', effect: 'once', record_errors: false, compensate: { tool: 'undo' }, ...post('pay') },
-      { name: 'short', effect: 'once', record_errors: 10, compensate: { tool: 'undo' }, ...post('pay') },
+      {
+        name: 'short',
+        effect: 'once',
+        record_errors: 10,
+        record_headers: ['x-request-id', 'x-none'],
+        compensate: { tool: 'undo' },
+        ...post('pay')
+      },
       {
         name: 'told',
         effect: 'once',
@@ -189,9 +197,13 @@ await run(new World(), async (world) => {
   await promise('the kept words are bounded, may be switched off, and bytes that are no UTF-8 are marked', async () => {
     receiver.says('pay', { status: 400, body: 'naïve-ééééééé' })
     expectEqual(
-      [stepOf(await world.until(await started('with_short')), 'act').error].map(({ body, cut }) => [body, cut]),
-      [['naïve-é', true]],
-      'cut within a character'
+      [stepOf(await world.until(await started('with_short')), 'act').error].map(({ headers, body, cut }) => [
+        headers,
+        body,
+        cut
+      ]),
+      [[{ 'x-request-id': 'r-pay' }, 'naïve-é', true]],
+      'cut within a character, with the header that the tool names'
     )
     expectEqual(
       stepOf(await world.until(await started('with_quiet')), 'act').error,
@@ -421,6 +433,12 @@ await run(new World(), async (world) => {
       receiver.says('pay', refusal)
     }
   )
+
+  await promise('sagactl says what is wrong in its own words', async () => {
+    const wrong = world.sagactl(['hold', '--tool', 'nothing', '--note', 'x'])
+    expect(wrong.stderr.includes('there is no tool `nothing`'), 'what is wrong', wrong.stderr)
+    expect(!wrong.stderr.includes('`errors`'), 'a member of the answer', wrong.stderr)
+  })
 
   await promise('a debt that cost nothing is told from one of which nobody knows what it cost', async () => {
     receiver.says('pay', { status: 200, body: { id: 1 } }, { drop: true })

@@ -94,10 +94,12 @@ TEST(what_a_receiver_said_is_masked_whole_where_its_result_is_sensitive)
     open_with(OF(CHARGE), "{}");
     is_shown("{'error':{'code':'http-500','status':500,'body':{'any':1}}}",
              "{'error':{'code':'http-500','status':500,'body':'***'}}");
+    is_shown("{'error':{'headers':{'x-any':'1'},'status':500}}", "{'error':{'headers':'***','status':500}}");
     is_shown("{'fingerprint':'00ff'}", "{'fingerprint':'***'}");
     close_trial();
     open_with(OF("'sensitive':['/pin'],'steps':[{'id':'a','call':'plain'}]"), "{'pin':'secret-word'}");
     is_shown("{'error':{'body':{'any':'a secret-word'}}}", "{'error':{'body':{'any':'a ***'}}}");
+    is_shown("{'error':{'headers':{'x-any':'a secret-word'}}}", "{'error':{'headers':{'x-any':'a ***'}}}");
     is_shown("{'input':{'pin':'secret-word'}}", "{'input':{'pin':'***'}}");
     close_trial();
 }

@@ -25,6 +25,8 @@
 #define BREAKER_WINDOW_DEFAULT_MS (INT64_C(60) * 1000)
 #define BREAKER_COOLDOWN_DEFAULT_MS (INT64_C(30) * 1000)
 #define KEY_SETTLES_MAX 16
+#define RECORD_HEADERS_MAX 16                     /* the headers of an answer that a tool keeps */
+#define RECORD_HEADER_BYTES_MAX 64                /* the name of one */
 #define COST_MICROS_MAX INT64_C(1000000000000000) /* the cost of one call: thousands of them can be added up */
 #define BUDGET_MAX INT64_C(1000000000000000000)
 #define TTL_DEFAULT_MS (INT64_C(24) * 3600 * 1000)
@@ -106,6 +108,7 @@ struct tool {
     struct template result;
     struct template error;  /* the sentence about a call that did not succeed, over .response; unset: the adapter's */
     uint32_t record_errors; /* the bytes that are kept of the body of such an answer; 0: none */
+    struct slice record_headers; /* the headers that are kept of such an answer: a JSON array; SLICE_NONE: none */
     bool has_probe;
     struct probe probe;
     struct compensator compensate;

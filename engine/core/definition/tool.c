@@ -11,6 +11,7 @@
 
 #define KNOWN                                                                                                          \
     "name description http exec sql mcp builtin input effect key outcome result error record_errors probe precheck "   \
+    "record_headers "                                                                                                  \
     "compensate terminal retry "                                                                                       \
     "url_raw timeout scope on_duplicate material volatile sensitive ttl on_expired rate concurrency breaker test "     \
     "cost currency expose"
@@ -348,6 +349,39 @@ static void read_record_errors(const struct members *m, struct tool *tool)
     (void)members_count(m, "record_errors", 0, RECORD_ERRORS_MAX, &tool->record_errors); /* the member has a default */
 }
 
+static bool is_header_name(struct slice name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.ptr[i];
+
+        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_')) {
+            return false;
+        }
+    }
+    return name.len > 0 && name.len <= RECORD_HEADER_BYTES_MAX;
+}
+
+static void read_record_headers(struct reader *reader, const struct members *m, struct tool *tool)
+{
+    struct slice value = members_at(m, "record_headers"), item;
+    struct json_walk walk = json_walk(value);
+    bool good = json_type(value) == JSON_ARRAY && json_count(value) <= RECORD_HEADERS_MAX;
+
+    if (!value.ptr) {
+        return;
+    }
+    while (good && json_next_element(&walk, &item)) {
+        good = json_type(item) == JSON_STRING && is_header_name(json_string(item, reader->arena));
+    }
+    if (!good) {
+        faults_add(reader->faults, members_pointer(m, "record_headers"),
+                   "`record_headers` is %.*s; it must be an array of at most %d names of headers, in small letters",
+                   SLICE_ARG(value_excerpt(value, reader->arena)), RECORD_HEADERS_MAX);
+        return;
+    }
+    tool->record_headers = value;
+}
+
 /* Reads the scope. Programs are refused: the scope must be known before anything about the call is looked up, and a
  * program needs a process. */
 static void read_scope(struct reader *reader, const struct members *m, struct tool *tool)
@@ -517,6 +551,7 @@ struct tool *tool_read(struct reader *reader, struct slice body, struct slice na
     reader_template(reader, &m, "result", ROOTS_RESPONSE, &tool->result);
     reader_template(reader, &m, "error", ROOTS_RESPONSE, &tool->error);
     read_record_errors(&m, tool);
+    read_record_headers(reader, &m, tool);
     read_scope(reader, &m, tool);
     before = reader_faults(reader);
     if (members_at(&m, "compensate").ptr) {

@@ -267,7 +267,8 @@ static void check_plain(struct compiler *c, const struct expression *e)
  * in its `body`. */
 static void check_error_path(struct compiler *c, const struct expression *e)
 {
-    static const char *const known[] = {"code", "detail", "status", "body", "attempt", "cut", "not_utf8", "by"};
+    static const char *const known[] = {"code",    "detail", "status",   "headers", "body",
+                                        "attempt", "cut",    "not_utf8", "by"};
 
     if (e->part_count < 4 || !slice_is(e->parts[0].member, "steps") || !slice_is(e->parts[2].member, "error")) {
         return;
@@ -278,7 +279,7 @@ static void check_error_path(struct compiler *c, const struct expression *e)
         }
     }
     faults_add(c->faults, e->pointer,
-               "`%.*s` is always null: an error has the members `code`, `detail`, `status` and `body`",
+               "`%.*s` is always null: an error has the members `code`, `detail`, `status`, `headers` and `body`",
                SLICE_ARG(e->source));
 }
 

@@ -459,7 +459,7 @@ static void mask_view_member(struct masking *m, struct slice name, struct slice 
 
     if (payload) {
         mask_payload(m, value, payload);
-    } else if (slice_is(name, "body") && m->s->made.count > 0) {
+    } else if ((slice_is(name, "body") || slice_is(name, "headers")) && m->s->made.count > 0) {
         mask_whole(m, value); /* the value of a receiver that refused, or said what nobody could read */
     } else if (slice_is(name, "fingerprint") && m->s->all.count > 0) {
         mask_whole(m, value); /* whoever knows all of the payload but one member could try that one out */

@@ -40,7 +40,7 @@ static void write_answer(struct json_writer *w, const struct operation *op)
     }
     json_write_i64(w, "attempt", op->answer_attempt);
     while (json_next_member(&walk, &name, &value)) {
-        static const char *const known[] = {"status", "body", "cut", "not_utf8", "by"};
+        static const char *const known[] = {"status", "headers", "body", "cut", "not_utf8", "by"};
 
         for (size_t i = 0; i < COUNT_OF(known); i++) {
             if (slice_is(name, known[i])) {

@@ -10,6 +10,7 @@
 #define SECRET_BYTES_MIN 6 /* shorter texts are part of too many words */
 #define SECRETS_MAX 16
 #define DETAIL_BYTES_MAX 2048
+#define HEADER_BYTES_MAX 1024 /* a larger value of a header is left out */
 
 static const char hidden[] = "[secret]";
 
@@ -208,6 +209,34 @@ static void write_body(struct json_writer *w, const struct activity *activity, c
     }
 }
 
+/* Writes the headers that the tool names, as far as they came. Only HTTP has some. */
+static void write_headers(struct json_writer *w, const struct activity *activity, const struct secret_values *secrets)
+{
+    struct slice headers = json_member(activity->act->response, "headers"),
+                 wanted = activity->act->tool->record_headers;
+    struct arena *arena = activity->act->arena;
+    struct json_walk walk = json_walk(wanted);
+    struct slice name;
+    bool some = false;
+
+    while (wanted.ptr && json_type(headers) == JSON_OBJECT && json_next_element(&walk, &name)) {
+        const char *text = arena_text(arena, json_string(name, arena));
+        struct slice value = json_member(headers, text);
+
+        if (!value.ptr || value.len > HEADER_BYTES_MAX) {
+            continue;
+        }
+        if (!some) {
+            json_object_begin(w, "headers");
+            some = true;
+        }
+        json_write_raw(w, text, clean_json(secrets, value, arena));
+    }
+    if (some) {
+        json_object_end(w);
+    }
+}
+
 static struct slice make(const struct activity *activity, const struct secret_values *secrets)
 {
     const struct act *act = activity->act;
@@ -221,6 +250,7 @@ static struct slice make(const struct activity *activity, const struct secret_va
     if (json_type(status) == JSON_NUMBER) {
         json_write_raw(&w, "status", status);
     }
+    write_headers(&w, activity, secrets);
     /* Only HTTP has a body; other answers are kept whole. */
     write_body(&w, activity, secrets, body.ptr ? body : act->response);
     if (activity->want.type == WANT_PROBE) {

@@ -1,7 +1,8 @@
 /*
  * What the receiver said when it was no success, for people and for the log.
  *
- * Status and the beginning of the body, as {"status", "body", "cut"?, "not_utf8"?, "by"?}: a body that is JSON and is
+ * Status, the headers that the tool names and the beginning of the body, as
+ * {"status", "headers"?, "body", "cut"?, "not_utf8"?, "by"?}: a body that is JSON and is
  * kept whole stays JSON, the beginning of a longer one is text and marked "cut", bytes that are no UTF-8 become U+FFFD
  * and are marked. Values of the secrets that the request was made with never come through: where the receiver repeats
  * one, "[secret]" stands.
