@@ -1,4 +1,4 @@
-// `sagactl test`: the scenarios of the examples hold; what differs is found, each thing by itself, with its line; three
+// `sagactl test`: the scenarios of the examples hold; what differs is found, each thing by itself, with its line; four
 // mistakes in a definition are found; TAP and JUnit are what their readers expect. What really happened to sagas, as
 // `sagactl record` writes it down, happens again on stage.
 import { spawnSync } from 'node:child_process'
@@ -121,7 +121,7 @@ await run(new Scenarios(), async (world) => {
     expectEqual(first, second, 'the next play')
   })
 
-  await promise('three mistakes in a definition are found', () => {
+  await promise('four mistakes in a definition are found', () => {
     const changed = (change) => {
       const copy = structuredClone(shop)
       change(copy)
@@ -149,6 +149,15 @@ await run(new Scenarios(), async (world) => {
       world.differences(both, wrong),
       [['calls/2/args:{"id":"res-1"}|{"id":"tee"}'], ['calls/1/scope:o-1|none']],
       'a wrong compensator, and a forgotten scope'
+    )
+    const undo = { step: 'reserve', undo: true, tool: 'inventory.release' }
+    const other = changed((copy) => {
+      copy.tools[0].compensate = { tool: 'payments.refund', with: { charge_id: '${ .result.id }' } }
+    })
+    expectEqual(
+      world.differences([{ ...both[0], expect: { status: 'compensated', calls: ['reserve', 'charge', undo] } }], other),
+      [['calls/2/tool:inventory.release|payments.refund']],
+      'the wrong compensator, with arguments that it takes'
     )
     const misspelt = changed((copy) => {
       copy.sagas[0].input.additionalProperties = false
