@@ -297,7 +297,7 @@ const sumOf = (numbers: (number | undefined)[]) => numbers.reduce<number>((sum, 
 const unfinished = ['running', 'waiting', 'paused', 'compensating', 'escalated']
 
 function Now() {
-  const live = useLive<Stats>('v1/stats', 5000)
+  const live = useLive<Stats>('v1/stats', 10_000)
   const engines = useLive<Engines>('v1/engines', 10_000)
   const asked = useLive<Page<CaseGroup>>('v1/escalations?status=open&group_by=reason&reason=unknown&limit=1', 5000, {
     follows: ['case.']
