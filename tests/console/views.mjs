@@ -83,6 +83,15 @@ export async function views(world, browser, orders) {
     await world.until(saga.id, ['completed'])
     await page.getByRole('link', { name: 'Graph' }).click()
     await page.getByRole('img', { name: /pay after seat: completed/ }).waitFor()
+    const boxes = (of) => page.locator(of).evaluateAll((all) => all.map((one) => one.getBoundingClientRect().toJSON()))
+    const [nodes, shapes] = [await boxes('.node > rect'), await boxes('.node > .shape')]
+    const isWithin = (a, b) => a.left > b.left && a.right < b.right && a.top > b.top && a.bottom < b.bottom
+    expectEqual(shapes.length, nodes.length, 'each node has a shape')
+    expect(
+      shapes.every((shape, i) => isWithin(shape, nodes[i])),
+      'within it',
+      JSON.stringify(shapes)
+    )
     await visitor.checksAccess('saga-graph')
     const changed = { name: 'contract', steps: [{ id: 'signed', signal: { name: 'countersigned' } }] }
     await world.define({ sagas: [changed] })

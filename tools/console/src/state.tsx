@@ -68,7 +68,15 @@ export function Shape({ state, at = [0, 0] }: { state: string; at?: [x: number, 
   const look = looks[state] ?? { shape: 'ring', tone: 'calm' }
   const [x, y] = at
   return (
-    <svg class={`shape ${look.tone}${look.filled ? ' filled' : ''}`} viewBox="0 0 12 12" x={x} y={y} aria-hidden="true">
+    <svg
+      class={`shape ${look.tone}${look.filled ? ' filled' : ''}`}
+      viewBox="0 0 12 12"
+      x={x}
+      y={y}
+      width="14"
+      height="14"
+      aria-hidden="true"
+    >
       <path d={shapes[look.shape]} />
     </svg>
   )
