@@ -115,7 +115,7 @@ async function memory(world) {
     expect(refused?.status === 503 && Number(refused.headers.get('retry-after')) >= 1, 'refused with a time', refused)
     expect(/memory/.test(refused.text), 'the sentence says why', refused.text)
     expect(ids.length > 20, 'not from the beginning', ids.length)
-    await sleep(600) // the engine looks at its memory twice a second
+    // The engine looks ten times a second. So this is what came in between two looks.
     expect(world.resident() < max + 64 * 1024 * 1024, 'and memory stays about there', world.resident() - max)
     for (const id of ids) await end(world, id)
     if (sanitized) return // the sanitizer keeps freed memory

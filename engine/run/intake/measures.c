@@ -20,7 +20,6 @@
 #define APPENDS_MAX 20000
 #define BETWEEN_MAX 4096 /* inputs between engines, both those at work here and those from here */
 #define TRIM_EVERY_MS 5000
-#define RESIDENT_EVERY_MS 500
 #define SMOOTH_MS 1000.0
 #define TURNS_MANY 500        /* a batch */
 #define ELSEWHERE_MS_MAX 1000 /* the owner's word about its load counts for this time at most */
@@ -37,8 +36,8 @@ struct measures {
     struct list turns_open;           /* turns that are being appended, the oldest first */
     struct intake_seen turns_seen[2]; /* [1] counts turns that begin a saga */
     struct intake_seen calls_seen[2]; /* [1] counts those of CALL_QUEUE_FIRST */
-    size_t resident;                  /* bytes of the process, as read at resident_ms */
-    int64_t resident_ms, trimmed_ms;  /* boot-time clock; trimmed_ms is when memory was given back to the system */
+    size_t resident;                  /* bytes of the process, as last read */
+    int64_t trimmed_ms;               /* boot-time clock: when memory was last given back to the system */
 };
 
 /* --- measures --- */
@@ -157,16 +156,15 @@ static int64_t call_delay_ms(struct engine *engine, int64_t passed_ms)
     return begun_ms > first_ms ? begun_ms : first_ms;
 }
 
-/* Freed memory is not given back by itself. Giving it back is tried before memory leads to a refusal. */
+/*
+ * Each look reads it: large inputs can fill a tenth of a gigabyte in half a second. Freed memory is not given back by
+ * itself. Giving it back is tried before memory leads to a refusal.
+ */
 static size_t bytes_now(struct engine *engine)
 {
     int64_t now_ms = loop_boot_ms(engine->loop);
     size_t max = engine->options.memory_bytes_max;
 
-    if (engine->measures->resident_ms != 0 && now_ms - engine->measures->resident_ms < RESIDENT_EVERY_MS) {
-        return engine->measures->resident;
-    }
-    engine->measures->resident_ms = now_ms;
     engine->measures->resident = resident_bytes();
     if (max > 0 && engine->measures->resident > max - max / 8 &&
         now_ms - engine->measures->trimmed_ms >= TRIM_EVERY_MS) {
