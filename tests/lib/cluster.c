@@ -203,8 +203,10 @@ static bool copied(struct cluster *cluster, const char *from, const char *to)
 static void make_data(struct cluster *cluster)
 {
     char data[128], path[300], template[200], fresh[256];
-    const char *argv[] = {"initdb",           "-D", data, "-A", "trust", "-U", "postgres", "-E", "UTF8",
-                          "--locale=C.UTF-8", "-N", NULL};
+    /* Small segments of the log make the copies half as large. */
+    const char *argv[] = {
+        "initdb",          "-D", data, "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "-N",
+        "--wal-segsize=1", NULL};
     struct stat st;
 
     (void)snprintf(data, sizeof(data), "%s/data", cluster->directory);
@@ -212,8 +214,8 @@ static void make_data(struct cluster *cluster)
     if (stat(path, &st) != 0) {
         give_up(cluster, "%s: %s", path, strerror(errno));
     }
-    (void)snprintf(template, sizeof(template), "/tmp/sagad-test-template-%llx-%lld-%u", (unsigned long long)st.st_ino,
-                   (long long)st.st_mtime, (unsigned)cluster->uid);
+    (void)snprintf(template, sizeof(template), "/tmp/sagad-test-template-small-%llx-%lld-%u",
+                   (unsigned long long)st.st_ino, (long long)st.st_mtime, (unsigned)cluster->uid);
     (void)snprintf(fresh, sizeof(fresh), "%s.%d", template, (int)getpid());
     if (stat(template, &st) == 0 && st.st_uid == cluster->uid && copied(cluster, template, data)) {
         return;
@@ -230,9 +232,22 @@ static void make_data(struct cluster *cluster)
 static bool launch(struct cluster *cluster)
 {
     char data[128];
-    const char *argv[ARGS_MAX] = {"postgres",          "-D", data,       "-k", cluster->directory,   "-p", "5432", "-c",
-                                  "listen_addresses=", "-c", "fsync=on", "-c", "shared_buffers=64MB"};
-    int count = 13;
+    const char *argv[ARGS_MAX] = {"postgres",
+                                  "-D",
+                                  data,
+                                  "-k",
+                                  cluster->directory,
+                                  "-p",
+                                  "5432",
+                                  "-c",
+                                  "listen_addresses=",
+                                  "-c",
+                                  "fsync=on",
+                                  "-c",
+                                  "shared_buffers=64MB",
+                                  "-c",
+                                  "max_wal_size=1GB"};
+    int count = 15;
 
     (void)snprintf(data, sizeof(data), "%s/data", cluster->directory);
     for (size_t i = 0; cluster->settings && cluster->settings[i]; i++) {

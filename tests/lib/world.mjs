@@ -11,15 +11,14 @@ import {
   openSync,
   readFileSync,
   readdirSync,
-  renameSync,
   rmSync,
-  statSync,
   writeFileSync
 } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { makeData } from './cluster_data.mjs'
 import { ask, jsonOf } from './http.mjs'
 
 export const mayAskAgain = 6 // the exit code of sagactl when the engine is not ready or too busy
@@ -234,6 +233,9 @@ function postgresUser() {
   return { uid: id('-u'), gid: id('-g') }
 }
 
+// Each segment of the log of these clusters is small, so that the server would make checkpoints early.
+const serverSettings = ['fsync=on', 'shared_buffers=64MB', 'max_wal_size=1GB', 'max_connections=60']
+
 // --- the world ---
 
 export class World {
@@ -248,7 +250,9 @@ export class World {
     this.shopPath = program('SAGAD_SHOP')
     this.ledgerPath = join(this.directory, 'ledger.jsonl')
     this.engines = [] // see startEngines()
-    this.dsn = `host=${this.directory} port=5432 user=postgres dbname=postgres`
+    this.socketDsn = `host=${this.directory} port=5432 user=postgres dbname=postgres`
+    this.dsn = this.socketDsn
+    this.isEmpty = false // true before startPostgres(): the cluster comes without the schema of sagad
   }
 
   log(name) {
@@ -284,11 +288,21 @@ export class World {
 
   async startPostgres(settings = []) {
     const data = join(this.directory, 'data')
-    if (!existsSync(data)) this.makeData(data)
+    if (!existsSync(data)) {
+      await makeData(this, data, async () => {
+        await this.serve(data, [])
+        this.migrateSchema(this.socketDsn)
+        await this.stopPostgres()
+      })
+    }
+    await this.serve(data, settings)
+  }
+
+  async serve(data, settings) {
     for (let tries = 0; tries < 600; tries++) {
       if (!this.postgres || this.postgres.end) {
         this.postgres = this.launchServer('postgres', data, this.directory, [
-          ...['fsync=on', 'shared_buffers=64MB', 'max_connections=60'].flatMap((setting) => ['-c', setting]),
+          ...serverSettings.flatMap((setting) => ['-c', setting]),
           ...settings
         ])
       }
@@ -300,38 +314,6 @@ export class World {
       await sleep(100)
     }
     throw new Error('PostgreSQL does not start')
-  }
-
-  // The first test that needs a cluster keeps a copy of what initdb made for all later ones, because copying is ten
-  // times as quick.
-  makeData(data) {
-    const initdb = join(this.binaries, 'initdb')
-    const uid = this.user.uid ?? process.getuid()
-    const template = join(
-      tmpdir(),
-      `sagad-test-template-${statSync(initdb).ino.toString(16)}-${Math.floor(statSync(initdb).mtimeMs / 1000)}-${uid}`
-    )
-    const options = { ...this.user, cwd: this.directory, encoding: 'utf8' }
-    const copied = (from, to) => {
-      const done = spawnSync('cp', ['-a', '--reflink=auto', from, to], options).status === 0
-      if (!done) rmSync(to, { recursive: true, force: true })
-      return done
-    }
-    if (existsSync(template) && statSync(template).uid === uid && copied(template, data)) return
-    const made = spawnSync(
-      initdb,
-      ['-D', data, '-A', 'trust', '-U', 'postgres', '-E', 'UTF8', '--locale=C.UTF-8', '-N'],
-      options
-    )
-    if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}${made.error ?? ''}`)
-    const fresh = `${template}.${process.pid}`
-    if (!copied(data, fresh)) return
-    try {
-      renameSync(fresh, template)
-    } catch {
-      // several tests came here at once, and another one was faster
-      rmSync(fresh, { recursive: true, force: true })
-    }
   }
 
   // Stops the server like `pg_ctl -m immediate stop`: without a checkpoint, so that the next start recovers from the
@@ -367,9 +349,13 @@ export class World {
     })
   }
 
-  migrate() {
-    const done = this.sagadOnce(['migrate', '--database', this.dsn])
+  migrateSchema(dsn) {
+    const done = this.sagadOnce(['migrate', '--database', dsn])
     if (done.status !== 0) throw new Error(`sagad migrate failed: ${done.status} ${done.stderr}`)
+  }
+
+  migrate() {
+    this.migrateSchema(this.dsn)
     if (process.env.SAGAD_TEST_ROLE && !this.engineDsn) this.makeEngineRole(process.env.SAGAD_TEST_ROLE)
   }
 

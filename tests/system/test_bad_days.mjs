@@ -77,6 +77,7 @@ const answers = {
 }
 
 await run(new World(), async (world) => {
+  world.isEmpty = true
   // --- before there is a database ---
 
   await promise('sagad migrate without PostgreSQL: exit 6, and it says what is missing', () => {
