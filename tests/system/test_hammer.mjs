@@ -2,7 +2,7 @@
 // with repeats is said as it is, what may be declared follows from it, and the exit code is that of the definition.
 // With --long 50 runs of each shop.
 import { createServer } from 'node:http'
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { World, expect, expectEqual, freePort, promise, quick, root, run, sleep } from '../lib/world.mjs'
@@ -106,23 +106,25 @@ const documents = {
 }
 const args = '{"amount": 5, "customer": "c", "tag": "t", "request": "{unique}"}'
 
-// {code, json, err}
-function hammer(world, options) {
+// Runs sagactl beside everything else: the receivers of this process must go on answering. {code, out, err}
+function sagactl(world, given) {
   return new Promise((resolve, reject) => {
-    const child = spawn(world.sagactlPath, ['hammer', world.file, '--rounds', '2', ...options], {
-      stdio: ['ignore', 'pipe', 'pipe']
-    })
+    const child = spawn(world.sagactlPath, given, { stdio: ['ignore', 'pipe', 'pipe'] })
     const text = { stdout: '', stderr: '' }
     for (const name of ['stdout', 'stderr']) child[name].on('data', (data) => (text[name] += data))
     child.on('error', reject)
-    child.on('close', (code) => {
-      try {
-        resolve({ code, out: text.stdout, err: text.stderr, json: options.includes('json') && JSON.parse(text.stdout) })
-      } catch {
-        reject(new Error(`no JSON: ${text.stdout} ${text.stderr}`))
-      }
-    })
+    child.on('close', (code) => resolve({ code, out: text.stdout, err: text.stderr }))
   })
+}
+
+// {code, out, err, json}
+async function hammer(world, options) {
+  const found = await sagactl(world, ['hammer', world.file, '--rounds', '2', ...options])
+  try {
+    return { ...found, json: options.includes('json') && JSON.parse(found.out) }
+  } catch {
+    throw new Error(`no JSON: ${found.out} ${found.err}`)
+  }
 }
 
 async function startShop(world, name, options) {
@@ -300,10 +302,10 @@ await run(new World(), async (world) => {
       writeFileSync(path, JSON.stringify((await at(url, tool, ...more)).json))
       return path
     }
-    const check = (file, ...more) => {
+    const check = async (file, ...more) => {
       const given = more.flatMap((one) => (one.startsWith('--') ? [one] : ['--hammered', one]))
-      const found = spawnSync(world.sagactlPath, ['check', file, '-o', 'json', ...given], { encoding: 'utf8' })
-      return { code: found.status, err: found.stderr, warnings: found.stdout && JSON.parse(found.stdout).warnings }
+      const found = await sagactl(world, ['check', file, '-o', 'json', ...given])
+      return { ...found, warnings: found.out && JSON.parse(found.out).warnings }
     }
     const about = (found, i) => found.warnings.filter((one) => one.pointer === `/tools/${i}/effect`)
     const indexOf = (name) => documents.tools.findIndex((one) => one.name === name)
@@ -311,15 +313,15 @@ await run(new World(), async (world) => {
       report('good', honest, 'charge'),
       report('wrong', honest, 'charge.as_state', '--rounds', '1')
     ])
-    const without = check(world.file, '--strict')
+    const without = await check(world.file, '--strict')
     expectEqual(without.code, 0, `warnings are no faults: ${without.err}`)
     const silent = ['charge.once', 'echo'].map(indexOf)
     documents.tools.forEach((tool, i) =>
       expectEqual(about(without, i).length, silent.includes(i) ? 0 : 1, `warnings of ${tool.name}`)
     )
     expect(about(without, 0)[0].detail.startsWith('nobody has tried whether "keyed" is true'), 'the words', without)
-    expectEqual(about(check(world.file), 0).length, 0, 'who does not ask is not warned')
-    const shown = check(world.file, '--strict', good, wrong)
+    expectEqual(about(await check(world.file), 0).length, 0, 'who does not ask is not warned')
+    const shown = await check(world.file, '--strict', good, wrong)
     expectEqual(about(shown, 0), [], 'what a report shows')
     const denied = about(shown, indexOf('charge.as_state'))
     expect(denied[0].detail.includes('wrong.report.json: `effect` is "idempotent"'), 'what a report denies', denied)
@@ -328,11 +330,11 @@ await run(new World(), async (world) => {
     const [first, ...others] = documents.tools
     writeFileSync(changed, JSON.stringify({ tools: [{ ...first, timeout: '9s' }, ...others] }))
     expect(
-      about(check(changed, '--strict', good), 0)[0].detail.includes('another text of this tool'),
+      about(await check(changed, '--strict', good), 0)[0].detail.includes('another text of this tool'),
       'a tool that was changed since'
     )
-    expectEqual(check(world.file, good).code, 2, '--hammered without --strict')
-    expectEqual(check(world.file, '--strict', world.file).code, 1, 'a file that is no report')
+    expectEqual((await check(world.file, good)).code, 2, '--hammered without --strict')
+    expectEqual((await check(world.file, '--strict', world.file)).code, 1, 'a file that is no report')
   })
 
   const sent = promise('the right receiver gets what the engine would send, and only that one', async () => {
