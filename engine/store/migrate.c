@@ -2,7 +2,7 @@
  * `sagad migrate` brings the schema up to date, in one transaction under a lock of its own table. All of the migration
  * happens or nothing. Of two at once, the second one waits and then finds nothing to do. Where there is no table yet,
  * an advisory lock keeps them apart: that is politeness, since anybody may hold it. Without it one of them fails,
- * because the other one makes the same schema.
+ * because the other one makes the same schema, and then begins again.
  *
  * A program runs on the schema that it was made for and on the next one. So engines may run while a migration takes
  * that one step, and are replaced one after another behind it; appends wait meanwhile. A longer step, or a step that a
@@ -148,16 +148,18 @@ static enum err_code apply(struct db_session *session, const struct migration *m
     return code == ERR_OK ? code : err_context(err, "migration %d (%s)", migration->version, migration->name);
 }
 
-static enum err_code migrate_within(struct db_session *session, void (*progress)(const char *line), struct err *err)
+/* `first` becomes the version that was there; it stays as it is when nobody could tell. */
+static enum err_code migrate_within(struct db_session *session, void (*progress)(const char *line), int *first,
+                                    struct err *err)
 {
     char line[160];
-    int version, first;
+    int version;
     enum err_code code = read_version(session, &version, err);
 
     if (code != ERR_OK) {
         return code;
     }
-    first = version;
+    *first = version;
     if (version > migrate_newest()) {
         err_set(err, ERR_CONFIG, "the schema of the database is newer than this program");
         err_detail(err, "schema version %d, and this program knows %d", version, migrate_newest());
@@ -183,18 +185,28 @@ static enum err_code migrate_within(struct db_session *session, void (*progress)
     code = db_session_run(session, "commit", NULL, NULL, err);
     if (code == ERR_OK && progress) {
         (void)snprintf(line, sizeof(line),
-                       first == migrate_newest() ? "the schema is up to date (version %d)"
-                                                 : "the schema is at version %d now",
+                       *first == migrate_newest() ? "the schema is up to date (version %d)"
+                                                  : "the schema is at version %d now",
                        migrate_newest());
         progress(line);
     }
     return code;
 }
 
+static bool has_schema(struct db_session *session)
+{
+    struct answer answer;
+    struct err ignored; /* what failed before is what the caller is told */
+
+    return db_session_run(session, "rollback", NULL, NULL, &ignored) == ERR_OK &&
+           ask(session, present_sql, &answer, &ignored) == ERR_OK && answer.number;
+}
+
 enum err_code migrate(const char *dsn, void (*progress)(const char *line), struct err *err)
 {
     struct db_session *session = NULL;
     enum err_code code = db_session_open(dsn, "sagad migrate", &session, err);
+    bool was_outrun = false;
 
     if (code != ERR_OK) {
         return code;
@@ -202,12 +214,19 @@ enum err_code migrate(const char *dsn, void (*progress)(const char *line), struc
     if (db_session_server_version(session) < STORE_SERVER_LEAST) {
         code = err_set(err, ERR_CONFIG, "PostgreSQL %d is too old", db_session_server_version(session) / 10000);
         err_hint(err, "use PostgreSQL 15 or newer");
-    } else {
+        db_session_close(session);
+        return code;
+    }
+    do {
+        int first = -1;
+
         code = db_session_run(session, begin_sql, NULL, NULL, err);
-    }
-    if (code == ERR_OK) {
-        code = migrate_within(session, progress, err);
-    }
+        if (code == ERR_OK) {
+            code = migrate_within(session, progress, &first, err);
+        }
+        /* Another one made the schema meanwhile. From here on its table keeps them apart. */
+        was_outrun = code != ERR_OK && first == 0 && has_schema(session);
+    } while (was_outrun);
     db_session_close(session); /* a transaction without a commit never happened */
     return code;
 }

@@ -60,24 +60,41 @@ static void *run(void *context)
     return NULL;
 }
 
-TEST(eight_at_once_make_it_once)
+static void assert_many_make_it_once(size_t count)
 {
     struct runner runners[8];
 
     memset(runners, 0, sizeof(runners));
     host_sql(&host, "drop schema sagad cascade");
-    for (size_t i = 0; i < COUNT_OF(runners); i++) {
+    for (size_t i = 0; i < count; i++) {
         assert_int_equal(pthread_create(&runners[i].thread, NULL, run, &runners[i]), 0);
     }
-    for (size_t i = 0; i < COUNT_OF(runners); i++) {
+    for (size_t i = 0; i < count; i++) {
         assert_int_equal(pthread_join(runners[i].thread, NULL), 0);
     }
-    for (size_t i = 0; i < COUNT_OF(runners); i++) {
+    for (size_t i = 0; i < count; i++) {
         if (runners[i].code != ERR_OK) {
             fail_msg("%s (%s)", runners[i].err.message, runners[i].err.detail);
         }
     }
     assert_int_equal(host_number(&host, "select count(*) from sagad.schema_version"), migrate_newest());
+}
+
+TEST(eight_at_once_make_it_once)
+{
+    assert_many_make_it_once(8);
+}
+
+/* They wait five seconds for the lock, and then make the schema side by side. */
+TEST(three_at_once_make_it_once_while_somebody_holds_the_lock_of_migrations)
+{
+    struct db_session *somebody = NULL;
+    struct err err = {.code = ERR_OK};
+
+    assert_int_equal(db_session_open(cluster_dsn(&host.cluster), "somebody", &somebody, &err), ERR_OK);
+    assert_int_equal(db_session_run(somebody, "select pg_advisory_lock(1397178691)", NULL, NULL, &err), ERR_OK);
+    assert_many_make_it_once(3);
+    db_session_close(somebody);
 }
 
 TEST(a_newer_schema_is_refused_by_both)

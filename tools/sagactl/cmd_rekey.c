@@ -11,12 +11,12 @@
 
 const char help_rekey[] = "sagactl rekey --database DSN --payload-keys FILE\n"
                           "\n"
-                          "Puts everything that is encrypted in the database, and what is not yet, under the active\n"
-                          "key of the file, while engines run, and says how far it is. It may be stopped and begun\n"
-                          "again. It is `sagad rekey`, the program that it begins: it needs the database as the owner\n"
-                          "of the schema, and the keys, and asks no server.\n"
+                          "Puts everything that is encrypted in the database, and what is not yet, under\n"
+                          "the active key of the file, while engines run, and says how far it is. It may\n"
+                          "be stopped and begun again. It is `sagad rekey`, the program that it begins: it\n"
+                          "needs the database as the owner of the schema, and the keys, and asks no server.\n"
                           "\n"
-                          "  sagactl rekey --database \"$OWNER_DSN\" --payload-keys /etc/sagad/payload-keys.json\n";
+                          "  sagactl rekey --database \"$OWNER_DSN\" --payload-keys /etc/sagad/keys.json\n";
 
 /* The sagad of the same folder, or else that of the PATH. */
 static void find_sagad(char path[PATH_BYTES])
