@@ -178,6 +178,7 @@ async function startMcp() {
       answer(200, { jsonrpc: '2.0', id, result: results[method](params) })
     })
   })
+  server.keepAliveTimeout = 0 // it closes no connection just when a question comes
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
   return { url: `http://127.0.0.1:${server.address().port}`, close: () => server.close() }
 }

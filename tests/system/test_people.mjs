@@ -25,6 +25,8 @@ class Receiver {
         response.end(isJson || answer.echo ? JSON.stringify(echo) : answer.body)
       }, answer.ms ?? 0)
     })
+    // A kept connection that is closed just when a call leaves on it makes the outcome of a \`once\` unknown.
+    this.server.keepAliveTimeout = 0
   }
 
   async listen() {
