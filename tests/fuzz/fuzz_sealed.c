@@ -30,7 +30,6 @@ static void members(const struct payload_keys *keys, enum seal_shape shape, stru
 {
     struct uuid saga = {{7}};
     struct seal_place place = shape == SEAL_TURN ? place_of_turn(&saga, 3) : place_of_case("escalation", &saga, 3);
-    bool is_json = json_check_syntax(text, NULL) == ERR_OK;
     struct slice plain, again;
     struct err err = {0};
     struct buffer out;
@@ -41,13 +40,14 @@ static void members(const struct payload_keys *keys, enum seal_shape shape, stru
     }
     MUST(slice_equal(plain, text)); /* whoever writes a sealed member has no key */
     (void)members_under(shape, text, SLICE("k1"));
+    if (!seal_shape_fits(shape, text)) {
+        return; /* nobody seals it */
+    }
     buffer_init(&out, 64 << 20);
     seal_members(keys, shape, &place, text, &out);
-    if (is_json && json_type(text) == (shape == SEAL_TURN ? JSON_ARRAY : JSON_OBJECT)) {
-        MUST(json_check_syntax(buffer_slice(&out), NULL) == ERR_OK);
-        MUST(unseal_members(keys, shape, &place, buffer_slice(&out), fuzz_arena(), &again, &err) == ERR_OK);
-        MUST(slice_equal(again, text));
-    }
+    MUST(json_check_syntax(buffer_slice(&out), NULL) == ERR_OK);
+    MUST(unseal_members(keys, shape, &place, buffer_slice(&out), fuzz_arena(), &again, &err) == ERR_OK);
+    MUST(slice_equal(again, text));
     buffer_fini(&out);
 }
 

@@ -492,12 +492,15 @@ TEST(rekeying_goes_on_where_it_was_stopped_and_leaves_nothing_under_the_old_key)
     assert_int_equal(put_schedule(sealing, "{\"input\":\"canary\"}"), SCHEDULE_SAME);
     host_store_close(&host, sealing);
 
-    /* A row that does not open stays as it is, and is told. */
+    /* A row that does not open, and one in which nobody finds the payloads, stay as they are, and are told. */
+    host_sql(&host, "update sagad.escalation set body = '{\"evidence\":{\"args\"'");
     host_sql(&host, "update sagad.log set payload = (select payload from sagad.log where shard = 52 and seq = 1)"
                     " where shard = 52 and seq = 2");
     newer_again = host_payload_keys("{\"active\": \"k1\", \"keys\": {" HOST_KEY_1 "," HOST_KEY_2 "}}");
     assert_int_equal(rekey(cluster_dsn(&host.cluster), newer_again, quiet, &err), ERR_CORRUPT);
     assert_int_equal(under("k2"), 1);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.escalation where length(body) = 19"), 1);
+    assert_non_null(strstr(err.message, "2 rows do not open"));
     payload_keys_free(newer_again);
     assert_int_equal(rekey(cluster_dsn(&host.cluster), keys, quiet, &err), ERR_CONFIG); /* k2 is missing */
     payload_keys_free(keys);

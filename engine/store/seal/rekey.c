@@ -271,6 +271,8 @@ static enum err_code resealed(struct walk *walk, const struct slice *values, str
 {
     struct seal_place place = walk->column->place(values);
     enum sealed_shape shape = walk->column->shape;
+    enum seal_shape of_members = shape == TURN ? SEAL_TURN : SEAL_CASE;
+    bool members = shape == TURN || shape == CASE;
     struct slice plain = SLICE_NONE;
     struct buffer sealed;
     enum err_code code;
@@ -283,9 +285,13 @@ static enum err_code resealed(struct walk *walk, const struct slice *values, str
     if (code != ERR_OK) {
         return code;
     }
+    if (members && plain.len > 0 && !seal_shape_fits(of_members, plain)) {
+        return err_set(err, ERR_CORRUPT,
+                       "this text is no JSON of sagad, and so nobody can say what in it is a payload");
+    }
     buffer_init(&sealed, SIZE_MAX / 2);
-    if (shape == TURN || shape == CASE) {
-        seal_members(walk->keys, shape == TURN ? SEAL_TURN : SEAL_CASE, &place, plain, &sealed);
+    if (members) {
+        seal_members(walk->keys, of_members, &place, plain, &sealed);
     } else {
         seal_whole(walk->keys, &place, plain, &sealed);
     }

@@ -269,7 +269,7 @@ static enum err_code rewrite_text(struct rewriting *r, enum seal_shape shape, st
     return code;
 }
 
-static bool is_of_shape(enum seal_shape shape, struct slice text)
+bool seal_shape_fits(enum seal_shape shape, struct slice text)
 {
     return text.len > 0 && json_check_syntax(text, NULL) == ERR_OK &&
            json_type(text) == (shape == SEAL_TURN ? JSON_ARRAY : JSON_OBJECT);
@@ -292,7 +292,7 @@ enum err_code unseal_members(const struct payload_keys *keys, enum seal_shape sh
     enum err_code code;
 
     *out = text;
-    if (text.len == 0 || !memmem(text.ptr, text.len, mark, sizeof(mark)) || !is_of_shape(shape, text)) {
+    if (text.len == 0 || !memmem(text.ptr, text.len, mark, sizeof(mark)) || !seal_shape_fits(shape, text)) {
         return ERR_OK; /* nothing is sealed, or it is no such text, which its reader says */
     }
     buffer_init(&opened, SIZE_MAX / 2);
@@ -410,7 +410,7 @@ bool members_under(enum seal_shape shape, struct slice text, struct slice key)
     struct slice record;
     bool some = false;
 
-    if (!is_of_shape(shape, text)) {
+    if (!seal_shape_fits(shape, text)) {
         return false;
     }
     if (shape == SEAL_CASE) {

@@ -21,7 +21,8 @@ enum seal_shape {
     SEAL_CASE  /* the body of a case or an approval */
 };
 
-/* Appends a text with its payloads sealed. */
+bool seal_shape_fits(enum seal_shape shape, struct slice text);
+/* Appends a text with its payloads sealed. The text fits the shape. */
 void seal_members(const struct payload_keys *keys, enum seal_shape shape, const struct seal_place *place,
                   struct slice text, struct buffer *out);
 /* `text` itself when nothing in it is sealed, else a copy in the arena. ERR_CONFIG: a key is not there. ERR_CORRUPT: it
