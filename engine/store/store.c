@@ -105,11 +105,6 @@ bool store_is_ready(const struct store *store)
     return store->ready;
 }
 
-bool store_is_whole(const struct store *store)
-{
-    return store->ready && conns_up(store, true) + conns_up(store, false) == store->conn_count;
-}
-
 bool store_has_hung(const struct store *store)
 {
     return store->hung;
@@ -519,9 +514,12 @@ static void on_proved(struct db_transaction *transaction)
     } else if (conn->facts.proof.seen[0].backend_pid != conn->backend_pid) {
         store_say_pooled(&err);
         store_refuse(conn->store, &err);
-    } else if (conn == &conn->store->conns[0]) {
-        conn->checking = true;
-        ask_server(conn);
+    } else {
+        conn->store->proved_count++;
+        if (conn == &conn->store->conns[0]) {
+            conn->checking = true;
+            ask_server(conn);
+        }
     }
 }
 
@@ -539,6 +537,24 @@ void store_prove_next(struct store *store)
             return;
         }
     }
+}
+
+bool store_prove_all(struct store *store)
+{
+    if (!store->ready || conns_up(store, true) + conns_up(store, false) < store->conn_count) {
+        store->proved_count = 0;
+        return false;
+    }
+    for (size_t i = 0; i < store->conn_count; i++) {
+        if (store->conns[i].checking) {
+            return false;
+        }
+    }
+    if (store->proved_count < store->conn_count) {
+        store_prove_next(store);
+        return false;
+    }
+    return true;
 }
 
 /* --- the checks, from the first one on --- */

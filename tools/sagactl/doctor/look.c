@@ -67,9 +67,9 @@ static void on_again(struct timer *timer)
 {
     struct look *look = container_of(timer, struct look, again);
 
-    if (store_is_whole(look->store)) {
+    if (store_prove_all(look->store)) {
         look_conclude(look);
-    } else {
+    } else if (!look->is_closing) {
         timer_start(look->loop, &look->again, LOOK_AGAIN_MS, on_again);
     }
 }
