@@ -3,6 +3,12 @@
 
 #include <string.h>
 
+/* strchr() would find the end of `set` at a NUL byte, which is a byte of a cell like any other. */
+static bool is_one_of(char byte, const char *set)
+{
+    return memchr(set, byte, strlen(set)) != NULL;
+}
+
 static void skip(struct csv *csv, size_t bytes)
 {
     csv->rest.ptr += bytes;
@@ -43,7 +49,7 @@ static struct slice bare(struct csv *csv)
 {
     size_t len = 0;
 
-    while (len < csv->rest.len && !strchr(",\r\n", csv->rest.ptr[len])) {
+    while (len < csv->rest.len && !is_one_of(csv->rest.ptr[len], ",\r\n")) {
         len++;
     }
     struct slice cell = slice_trim((struct slice){csv->rest.ptr, len});
@@ -67,7 +73,7 @@ static bool read_row(struct csv *csv, struct slice cells[CSV_COLUMNS_MAX], size_
         } else {
             csv->fault = "it has too many columns";
         }
-        while (csv->rest.len > 0 && !strchr(",\n", csv->rest.ptr[0])) {
+        while (csv->rest.len > 0 && !is_one_of(csv->rest.ptr[0], ",\n")) {
             skip(csv, 1); /* skips a carriage return, or whatever is behind a closing quote */
         }
         if (csv->rest.len == 0 || csv->rest.ptr[0] == '\n') {
