@@ -186,11 +186,20 @@ void host_store_close(struct host *host, struct store *store)
     host_run_until(host, is_true, &closed);
 }
 
+static bool is_whole(void *context)
+{
+    return store_is_whole(context);
+}
+
 struct store *host_begin(struct host *host, const char *const *settings, struct arena *arena)
 {
+    struct store *store;
+
     host_start(host, settings);
     arena_init(arena, 64 * 1024);
-    return host_store(host, NULL);
+    store = host_store(host, NULL);
+    host_run_until(host, is_whole, store);
+    return store;
 }
 
 void host_end(struct host *host, struct store *store, struct arena *arena)

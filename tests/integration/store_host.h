@@ -25,7 +25,9 @@ struct store *host_store(struct host *host, const struct store_options *options)
 struct store *host_store_begin(struct host *host, const struct store_options *options);
 void host_store_close(struct host *host, struct store *store);
 
-/* What most programs begin and end with: a cluster, a store on it that is ready, and an arena. */
+/* What most programs begin and end with: a cluster, a store on it, and an arena. All connections of the store are up:
+ * one that came later would be checked against what the tests have put into the database meanwhile, and a store without
+ * keys is refused where there are sealed rows. */
 struct store *host_begin(struct host *host, const char *const *settings, struct arena *arena);
 void host_end(struct host *host, struct store *store, struct arena *arena);
 /* The main function of tests that need no more than that, in the statics `host`, `store` and `arena`. It needs

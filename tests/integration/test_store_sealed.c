@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "io/postgres/db.h"
 #include "store/bulk.h"
 #include "store/seal/payload_keys.h"
 #include "store/seal/rekey.h"
@@ -151,6 +152,33 @@ TEST(a_sealed_row_without_its_key_stops_the_engine)
     assert_non_null(strstr(host.err.message, "sealed under the key k1"));
     host_store_close(&host, other);
     host_sql(&host, "delete from sagad.log where shard = 51; delete from sagad.saga where shard = 51");
+}
+
+/* A store is ready with two connections. The others come later, and by then there may be a key that it does not have. A
+ * lock on the row of shard 3 holds up the check of the connection with that number. */
+TEST(an_engine_without_keys_stops_when_a_later_connection_finds_one)
+{
+    struct payload_keys *keys = host_payload_keys("{\"active\": \"k1\", \"keys\": {" HOST_KEY_1 "}}");
+    struct err err = {.code = ERR_OK};
+    struct db_session *session = NULL;
+    struct store *other, *sealing;
+
+    assert_int_equal(db_session_open(cluster_dsn(&host.cluster), "test", &session, &err), ERR_OK);
+    assert_int_equal(
+        db_session_run(session, "begin; select 1 from sagad.shard s where s.shard = 3 for update", NULL, NULL, &err),
+        ERR_OK);
+    other = host_store(&host, NULL);
+    sealing = host_store(&host, &(struct store_options){.payload_keys = keys});
+    assert_true(store_is_ready(other) && !store_is_whole(other));
+    db_session_close(session);
+    host_run_until(&host, was_refused, &host);
+    assert_non_null(strstr(host.err.message, "sealed under the key k1"));
+    assert_false(store_is_ready(other));
+    assert_true(store_is_ready(sealing));
+    host_store_close(&host, other);
+    host_store_close(&host, sealing);
+    payload_keys_free(keys);
+    host_sql(&host, "delete from sagad.payload_key");
 }
 
 /* --- the input of a start --- */
