@@ -7,7 +7,7 @@
 
 #include "api/request.h"
 
-#define LOOK_MS 2000 /* between two looks at the grants of requests that wait */
+#define LOOK_MS 500  /* between two looks at the grants of requests that wait, which end within a second */
 #define FRESH_MS 200 /* a body that takes longer: its grant is asked for again */
 
 /* --- the token --- */

@@ -41,6 +41,7 @@ struct api {
     bool tokens_gone;               /* the file was not there when it was last looked for */
     int64_t tokens_good_ms;         /* when the tokens in memory were last those of the file */
     struct timer tokens_timer;
+    int64_t tokens_looked_ms; /* wall clock of the last look for rights that the clock has ended */
     int64_t heartbeat_ms;
     size_t batches;              /* under way */
     size_t holding, holding_max; /* answers held because the caller asked to wait, and how many may be */

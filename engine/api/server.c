@@ -18,7 +18,8 @@
 #include "base/log.h"
 #include "base/metric.h"
 
-#define TOKENS_LOOK_MS 2000
+/* A right that has ended has ended everywhere within a second, also that of a file that two looks did not find. */
+#define TOKENS_LOOK_MS 400
 #define HEARTBEAT_MS 15000
 #define CONNECTIONS_MAX 1024
 #define WAITING_MAX 10000
@@ -492,7 +493,8 @@ static bool tokens_changed(struct api *api)
            was.bytes != api->tokens_seen.bytes;
 }
 
-void api_cut_revoked(struct api *api)
+/* Ends the waits whose right has ended. `may_be_over` NULL: looks at each of them. */
+static void cut_revoked(struct api *api, bool (*may_be_over)(const struct api_request *))
 {
     struct list_link *link = list_first(&api->waiting);
 
@@ -500,10 +502,49 @@ void api_cut_revoked(struct api *api)
         struct api_request *request = container_of(link, struct api_request, link);
 
         link = list_after(&api->waiting, link); /* an ending takes itself off the list */
-        if ((request->cancel || request->wait_ms > 0) && request_is_revoked(request)) {
+        if ((request->cancel || request->wait_ms > 0) && (!may_be_over || may_be_over(request)) &&
+            request_is_revoked(request)) {
             request_cancel(request);
         }
     }
+}
+
+void api_cut_revoked(struct api *api)
+{
+    cut_revoked(api, NULL);
+}
+
+/* What can end a right by the clock alone. Rows of the file are looked at by rows_have_expired(). */
+static bool time_is_over(const struct api_request *request)
+{
+    struct api *api = request->api;
+
+    return (request->token_expires_ms && request->token_expires_ms <= loop_wall_ms(api->loop)) ||
+           grant_is_over(request) ||
+           (request->has_session && !session_lives(&api->sessions, &request->session, loop_boot_ms(api->loop)));
+}
+
+static bool rows_have_expired(const struct api *api, int64_t after_ms, int64_t until_ms)
+{
+    bool has_one = false;
+
+    for (size_t i = 0; i < api->tokens.count; i++) {
+        int64_t expires_ms = api->tokens.items[i].expires_ms;
+
+        has_one = has_one || (expires_ms > after_ms && expires_ms <= until_ms);
+    }
+    return has_one;
+}
+
+/* A look at each wait costs a search for its token and a proof of its certificate, so ten thousand of them get that
+ * only when something has changed. */
+static void cut_expired(struct api *api)
+{
+    int64_t now_ms = loop_wall_ms(api->loop);
+    bool any = rows_have_expired(api, api->tokens_looked_ms, now_ms);
+
+    api->tokens_looked_ms = now_ms;
+    cut_revoked(api, any ? NULL : time_is_over);
 }
 
 static void reload_tls(struct api *api)
@@ -515,6 +556,7 @@ static void reload_tls(struct api *api)
     }
     if (http_server_reload_tls(api->server, &err) == ERR_OK) {
         log_info("certificate_read", LOG_TEXT("then", "it holds for new connections"));
+        api_cut_revoked(api); /* a new list of revoked certificates may have come with it */
     } else {
         log_error("certificate_not_read", LOG_TEXT("then", "the certificate as it was still holds"), LOG_ERR(&err));
     }
@@ -557,6 +599,7 @@ static void look_for_tokens(struct api *api)
                   LOG_TEXT("then", "its tokens are revoked until it is there again"));
         tokens_fini(&api->tokens);
         api->tokens_seen = (struct tokens_seen){0};
+        api_cut_revoked(api);
     } else if (!api->tokens_gone && tokens_changed(api)) {
         reload_tokens(api);
     }
@@ -564,7 +607,6 @@ static void look_for_tokens(struct api *api)
         api->tokens_good_ms = loop_boot_ms(api->loop);
     }
     gauge_set(GAUGE_TOKENS_AGE, (loop_boot_ms(api->loop) - api->tokens_good_ms) / 1000);
-    api_cut_revoked(api);
 }
 
 static void on_tokens_timer(struct timer *timer)
@@ -573,9 +615,8 @@ static void on_tokens_timer(struct timer *timer)
 
     if (api->tokens_file) {
         look_for_tokens(api);
-    } else {
-        api_cut_revoked(api); /* a JWT may have expired */
     }
+    cut_expired(api);
     if (api->issuer) {
         gauge_set(GAUGE_ISSUER_AGE, issuer_age_ms(api->issuer) / 1000);
     }
@@ -598,6 +639,7 @@ static enum err_code tokens_begin(struct api *api, const struct api_options *opt
         api->tokens_good_ms = loop_boot_ms(api->loop);
     }
     if (options->tokens_file || options->oidc.issuer.url) {
+        api->tokens_looked_ms = loop_wall_ms(api->loop);
         timer_start(api->loop, &api->tokens_timer, TOKENS_LOOK_MS, on_tokens_timer);
     }
     if (options->dev_token) {

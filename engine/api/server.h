@@ -18,7 +18,7 @@ struct api;
 
 struct api_options {
     const char *listen; /* ADDRESS:PORT; NULL: API_LISTEN_DEFAULT; port 0 takes a free one */
-    /* NULL: none. Read again when it changes (looked at every 2 s) and by api_reload(). One that
+    /* NULL: none. Read again when it changes (looked at every 0.4 s) and by api_reload(). One that
      * stays away has none. */
     const char *tokens_file;
     struct oidc_options oidc;                 /* the issuer whose JWTs are tokens too */

@@ -461,7 +461,7 @@ TEST(the_bodies_of_strangers_are_not_kept)
     assert_true(most_memory_kib() - before_kib < STRANGERS * STRANGE_BODY / 1024 / 3);
 }
 
-/* The file is looked at every two seconds. */
+/* The file is looked at again and again. */
 static void until_refused(const struct made *grant, const char *why)
 {
     const struct timespec pause = {0, 50000000};

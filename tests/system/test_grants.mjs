@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { World, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
+import { World, eventually, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
 
 const library = join(process.env.NODE_MODULES ?? '', '@modelcontextprotocol/sdk/dist/esm/client')
 if (!existsSync(library)) {
@@ -151,20 +151,23 @@ await run(new World(), async (world) => {
     }
   })
 
-  await promise('a call that waits on the other engine ends within seconds, and its operation goes on', async () => {
-    const { id, url } = await grant({ run: 'chat-nap' })
-    const nap = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'nap', arguments: {} } }
-    const waiting = at(first, 'POST', url, nap)
-    for (;;) {
-      const found = await at(second, 'GET', '/v1/operations?run=chat-nap', undefined, 'ops')
-      if (found.json.items.length === 1) break
-      await sleep(50)
+  await promise('a call that waits on the other engine ends within a second, and its operation goes on', async () => {
+    const took = []
+    for (let i = 0; i < 3; i++) {
+      const { id, url } = await grant({ run: `chat-nap-${i}` })
+      const nap = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'nap', arguments: {} } }
+      const waiting = at(first, 'POST', url, nap)
+      const operations = () => at(second, 'GET', `/v1/operations?run=chat-nap-${i}`, undefined, 'ops')
+      await eventually('the call is known', async () => (await operations()).json.items.length === 1)
+      const begun = Date.now()
+      await at(second, 'DELETE', `/v1/grants/${id}`, undefined, 'ops')
+      const answer = await waiting
+      took.push(Date.now() - begun)
+      expectEqual(answer.status, 401, `the wait: ${answer.text}`)
+      const [operation] = (await operations()).json.items
+      expect(operation.state !== 'failed', 'the operation was not cut off', operation)
     }
-    await at(second, 'DELETE', `/v1/grants/${id}`, undefined, 'ops')
-    const answer = await waiting
-    expectEqual(answer.status, 401, `the wait: ${answer.text}`)
-    const [operation] = (await at(first, 'GET', '/v1/operations?run=chat-nap', undefined, 'ops')).json.items
-    expect(operation.state !== 'failed', 'the operation was not cut off', operation)
+    expect(Math.min(...took) <= 1000, 'the best of three is within a second, whatever else the machine does', took)
   })
 
   await promise('a grant ends with the token that made it, on both engines', async () => {
