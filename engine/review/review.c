@@ -29,13 +29,25 @@ void review_document_core(struct slice text, const struct tool_source *registere
 void review_document(struct slice text, const struct tool_source *registered, struct arena *arena,
                      struct faults *faults, struct document *out)
 {
+    struct document_check *checks;
+    struct slice *programs;
+    size_t count = 0, failed = 0;
+
     review_document_core(text, registered, arena, faults, out);
+    checks = arena_array(arena, out->check_count + 1, sizeof(*checks));
+    programs = arena_array(arena, out->check_count + 1, sizeof(*programs));
     for (size_t i = 0; i < out->check_count; i++) {
-        const struct document_check *check = &out->checks[i];
+        if (out->checks[i].program.ptr) {
+            checks[count] = out->checks[i];
+            programs[count++] = out->checks[i].program;
+        }
+    }
+    for (size_t from = 0; from < count; from += failed + 1) {
         struct err err = {0};
 
-        if (check->program.ptr && jq_check(check->program, &err) != ERR_OK) {
-            faults_add(faults, check->pointer, "%s: %s", err.message, err.detail);
+        if (jq_check(programs + from, count - from, &failed, &err) == ERR_OK) {
+            return;
         }
+        faults_add(faults, checks[from + failed].pointer, "%s: %s", err.message, err.detail);
     }
 }

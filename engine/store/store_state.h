@@ -277,7 +277,7 @@ struct store {
     struct conn conns[STORE_CONNS_MAX];  /* writers, then readers; the first reader listens */
     size_t conn_count, writer_count;
     size_t prove_next;    /* the connection that makes the proof next, counted on and on */
-    size_t proved_count;  /* since all connections are up (store_prove_all()) */
+    size_t proved_count;  /* connections, since all are up (store_prove_all()) */
     int timeline;         /* the highest seen */
     bool is_asynchronous; /* standbys stream from it, and no commit waits for one */
 

@@ -365,9 +365,11 @@ void db_pool_free(struct db_pool *pool)
     CHECK(!pool);
 }
 
-enum err_code jq_check(struct slice program, struct err *err)
+enum err_code jq_check(const struct slice *programs, size_t count, size_t *failed_index, struct err *err)
 {
-    (void)program;
+    (void)programs;
+    (void)count;
+    *failed_index = 0;
     return err_set(err, ERR_UNSUPPORTED, "there are no programs in the simulation");
 }
 

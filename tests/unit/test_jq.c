@@ -31,6 +31,13 @@ static enum err_code evaluate(const char *program, const char *input, struct are
     return jq_evaluate(&text, 1, slice_of(input), NULL, arena, output, &failed, err);
 }
 
+static enum err_code check(struct slice program, struct err *err)
+{
+    size_t failed;
+
+    return jq_check(&program, 1, &failed, err);
+}
+
 static bool is_long(void)
 {
     const char *text = getenv("SAGAD_TEST_LONG");
@@ -260,7 +267,7 @@ TEST(hostile_programs_are_refused_or_halted_in_time)
         code = evaluate(table[i], INPUT, &arena, &output, &err);
         ms = now_ms() - begin;
         if (code == ERR_OK) {
-            code = jq_check(slice_of(table[i]), &check_err);
+            code = check(slice_of(table[i]), &check_err);
         }
         if (code == ERR_OK) {
             fail_msg("%s was let through and gave %.*s", table[i], SLICE_ARG(output));
@@ -278,21 +285,62 @@ TEST(hostile_programs_are_refused_or_halted_in_time)
 
 TEST(text_that_closes_our_parenthesis_is_refused_at_registration)
 {
+    const struct slice beside[] = {SLICE(".a"), SLICE("1) + (2"), SLICE(".b")};
+    const struct slice crossing[] = {SLICE("\"a"), SLICE("b\""), SLICE("[1"), SLICE("2]")};
+    size_t failed;
     struct err err;
 
-    assert_int_equal(jq_check(SLICE("1) + (2"), &err), ERR_INVALID);
-    assert_int_equal(jq_check(SLICE(".) | env | (."), &err), ERR_INVALID);
-    assert_int_equal(jq_check(SLICE(". # fine"), &err), ERR_OK);
-    assert_int_equal(jq_check(SLICE(".a as [$x] | $x"), &err), ERR_OK);
+    assert_int_equal(jq_check(beside, 3, &failed, &err), ERR_INVALID);
+    assert_int_equal(failed, 1);
+    for (size_t i = 0; i < COUNT_OF(crossing); i += 2) { /* they are compiled together, and must not make one */
+        assert_int_equal(jq_check(crossing + i, 2, &failed, &err), ERR_INVALID);
+        assert_int_equal(failed, 0);
+    }
+
+    assert_int_equal(check(SLICE("1) + (2"), &err), ERR_INVALID);
+    assert_int_equal(check(SLICE(".) | env | (."), &err), ERR_INVALID);
+    assert_int_equal(check(SLICE(". # fine"), &err), ERR_OK);
+    assert_int_equal(check(SLICE(".a as [$x] | $x"), &err), ERR_OK);
+}
+
+TEST(many_programs_are_checked_together_and_the_first_bad_one_is_told)
+{
+    enum { COUNT = 60 };
+    static const char *const texts[] = {
+        ".a as [$x] | $x", "-1", "if . then {a: [1, 2]} else \"\\({b: \")\"} | .b)\" end",
+        "def f: 1; f, 2",  "..", ". # )"};
+    static char long_one[20000];
+    struct slice programs[COUNT];
+    size_t failed = 0;
+    struct err err;
+
+    for (size_t i = 0; i < COUNT; i++) {
+        programs[i] = slice_of(texts[i % COUNT_OF(texts)]);
+    }
+    memset(long_one, ' ', sizeof(long_one) - 1);
+    long_one[0] = '1';
+    programs[33] = slice_of(long_one);
+    if (jq_check(programs, COUNT, &failed, &err) != ERR_OK) {
+        fail_msg("%zu: %s: %s", failed, err.message, err.detail);
+    }
+    programs[COUNT - 2] = SLICE("nosuch(1)");
+    programs[COUNT - 1] = SLICE("1 +");
+    assert_int_equal(jq_check(programs, COUNT, &failed, &err), ERR_INVALID);
+    assert_int_equal(failed, COUNT - 2);
+    assert_non_null(strstr(err.detail, "nosuch/1 is not defined"));
+    programs[COUNT - 2] = SLICE("{a: now}");
+    assert_int_equal(jq_check(programs, COUNT, &failed, &err), ERR_INVALID);
+    assert_int_equal(failed, COUNT - 2);
+    assert_non_null(strstr(err.message, "`now`"));
 }
 
 TEST(a_program_that_does_not_compile_is_told_in_the_words_of_jq)
 {
     struct err err;
 
-    assert_int_equal(jq_check(SLICE(".input | nosuch(1)"), &err), ERR_INVALID);
+    assert_int_equal(check(SLICE(".input | nosuch(1)"), &err), ERR_INVALID);
     assert_non_null(strstr(err.detail, "nosuch/1 is not defined"));
-    assert_int_equal(jq_check(SLICE(".input |"), &err), ERR_INVALID);
+    assert_int_equal(check(SLICE(".input |"), &err), ERR_INVALID);
     assert_non_null(strstr(err.detail, "syntax error"));
 }
 
@@ -338,7 +386,7 @@ TEST(a_name_that_can_never_work_is_refused_at_registration_and_only_where_it_is_
         if (is_left_out(i)) {
             continue;
         }
-        enum err_code code = jq_check(slice_of(table[i].program), &err);
+        enum err_code code = check(slice_of(table[i].program), &err);
 
         if ((code == ERR_OK) != !table[i].says ||
             (table[i].says && (!strstr(err.message, table[i].says) || !err.detail[0]))) {
@@ -358,7 +406,7 @@ TEST(a_program_that_breaks_the_checking_process_harms_nobody_else)
         if (is_left_out((size_t)i)) {
             continue;
         }
-        assert_int_equal(jq_check(SLICE("$ENV.HOME"), &err), ERR_INVALID);
+        assert_int_equal(check(SLICE("$ENV.HOME"), &err), ERR_INVALID);
         (void)snprintf(program, sizeof(program), "{k%d: .input.amount}", i);
         assert_int_equal(evaluate(program, INPUT, &arena, &output, &err), ERR_OK);
     }

@@ -163,6 +163,8 @@ static bool finish_output(struct ctl *ctl)
                    {"json", OUTPUT_DATA, false, false},   {"yaml", OUTPUT_DATA, true, false},
                    {"name", OUTPUT_NAME, false, false},   {"csv", OUTPUT_CSV, false, false}};
     bool has_csv = ctl->command && ctl->command->has_csv;
+    struct slice program = globals.jq ? slice_of(globals.jq) : SLICE_NONE;
+    size_t failed;
     const char *name = globals.output ? globals.output : globals.jq ? "json" : "table";
     struct err err = {0};
 
@@ -188,7 +190,7 @@ static bool finish_output(struct ctl *ctl)
         return false;
     }
     jq_prepare(); /* called while there is one thread */
-    if (jq_check(slice_of(globals.jq), &err) != ERR_OK) {
+    if (jq_check(&program, 1, &failed, &err) != ERR_OK) {
         (void)usage_error(ctl, "--jq: %s%s%s", err.message, err.detail[0] ? ": " : "", err.detail);
         return false;
     }

@@ -11,11 +11,13 @@ void jq_prepare(void)
     jq_helper_prepare();
 }
 
-enum err_code jq_check(struct slice program, struct err *err)
+enum err_code jq_check(const struct slice *programs, size_t count, size_t *failed_index, struct err *err)
 {
-    struct jq_request request = {.programs = &program, .count = 1, .check_only = true, .limits = &jq_limits_default};
+    struct jq_request request = {
+        .programs = programs, .count = count, .check_only = true, .limits = &jq_limits_default};
 
     jq_request_run(&request);
+    *failed_index = request.index;
     if (request.code != ERR_OK && err) {
         *err = request.err;
     }

@@ -3,7 +3,8 @@
  * output and memory. A hostile program can neither read what it should not, nor stop the loop, nor end the process: it
  * runs in a helper process (io/process/jq_helper.h) with limits of its own, while a worker thread waits.
  *
- * Compiling is the cost (15 ms): each helper keeps compiled programs in a bounded cache.
+ * Compiling is the cost (15 ms, for one program or for many at once): each helper keeps compiled programs in a bounded
+ * cache.
  */
 #ifndef SAGAD_IO_PROCESS_JQ_H
 #define SAGAD_IO_PROCESS_JQ_H
@@ -24,8 +25,9 @@ extern const struct jq_limits jq_limits_default;
  */
 void jq_prepare(void);
 
-/* Does it compile? Blocks; for sagactl and worker threads. ERR_INVALID with jq's own words in the detail. */
-MUST_USE enum err_code jq_check(struct slice program, struct err *err);
+/* Do they compile? Blocks; for sagactl and worker threads. ERR_INVALID with the index of the first that does not, and
+ * jq's own words in the detail. */
+MUST_USE enum err_code jq_check(const struct slice *programs, size_t count, size_t *failed_index, struct err *err);
 
 /*
  * Evaluate programs over one input, on this thread. Exactly one value must come out of each; several or none are an

@@ -23,6 +23,7 @@
 
 #define PROGRAMS_MAX 512
 #define PROGRAM_BYTES_MAX ((size_t)64 * 1024)
+#define TOGETHER_BYTES_MAX ((size_t)16 * 1024) /* what is compiled together must not need the time of COMPILE_MS */
 #define GROWTH_BYTES_MAX                                                                                               \
     ((size_t)160 * 1024 * 1024) /* the most memory above that of a new helper; beyond it the helper ends */
 #define KEPT_BYTES_MAX                                                                                                 \
@@ -249,6 +250,22 @@ static char *program_text(const char *prefix, struct slice text, const char *suf
     return out;
 }
 
+static jq_state *program_compile_in(const char *prefix, struct slice text, const char *suffix)
+{
+    char *whole = program_text(prefix, text, suffix);
+    jq_state *jq = program_compile(whole);
+
+    free(whole);
+    return jq;
+}
+
+static enum err_code does_not_compile(struct err *err)
+{
+    (void)err_set(err, ERR_INVALID, "the expression does not compile");
+    err_detail(err, "%s", child.words);
+    return ERR_INVALID;
+}
+
 static void program_drop(struct program *program)
 {
     (void)map_remove(&child.by_text, program->text.ptr, program->text.len); /* the map returns the program itself */
@@ -279,7 +296,6 @@ static bool program_is_text(struct slice text, struct err *err)
 static struct program *program_get(struct slice text, struct err *err)
 {
     struct program *program = map_find(&child.by_text, text.ptr, text.len);
-    char *guarded;
     jq_state *jq;
 
     if (program) {
@@ -290,12 +306,9 @@ static struct program *program_get(struct slice text, struct err *err)
     if (!program_is_text(text, err)) {
         return NULL;
     }
-    guarded = program_text(jq_guard_prefix, text, jq_guard_suffix);
-    jq = program_compile(guarded);
-    free(guarded);
+    jq = program_compile_in(jq_guard_prefix, text, jq_guard_suffix);
     if (!jq) {
-        (void)err_set(err, ERR_INVALID, "the expression does not compile");
-        err_detail(err, "%s", child.words);
+        (void)does_not_compile(err);
         return NULL;
     }
     if (child.programs.count == PROGRAMS_MAX) {
@@ -332,7 +345,6 @@ static bool refused_name(struct err *err)
 static enum err_code program_check(struct slice text, struct err *err)
 {
     jq_state *jq;
-    char *alone;
 
     if (!program_is_text(text, err)) {
         return err->code;
@@ -342,18 +354,71 @@ static enum err_code program_check(struct slice text, struct err *err)
         err_detail(err, "%s", jq_guard_reason("env", 3));
         return err->code;
     }
-    alone = program_text(jq_guard_check_prefix, text, "");
-    jq = program_compile(alone);
-    free(alone);
-    if (!jq && !refused_name(err)) {
-        (void)err_set(err, ERR_INVALID, "the expression does not compile");
-        err_detail(err, "%s", child.words);
-    }
+    jq = program_compile_in(jq_guard_check_prefix, text, "");
     if (!jq) {
-        return err->code;
+        return refused_name(err) ? err->code : does_not_compile(err);
     }
     jq_teardown(&jq);
-    (void)program_get(text, err); /* also in err */
+    jq = program_compile_in(jq_guard_prefix, text, jq_guard_suffix);
+    if (!jq) {
+        return does_not_compile(err);
+    }
+    jq_teardown(&jq);
+    return ERR_OK;
+}
+
+/*
+ * Compiling costs the same for one program as for many, because libjq reads its own definitions anew each time. So as
+ * many as fit are compiled together, each in its parentheses. Returns how many these are. When they are not all good,
+ * each has to be checked alone.
+ */
+static uint32_t programs_check_together(const uint32_t *lengths, uint32_t count, const char *bytes, bool *good)
+{
+    struct buffer together;
+    struct err err;
+    jq_state *jq = NULL;
+    uint32_t n = 0;
+
+    buffer_init(&together, 2 * TOGETHER_BYTES_MAX);
+    buffer_put_text(&together, jq_guard_check_prefix);
+    for (size_t len = 0; n < count && (len += lengths[n]) <= TOGETHER_BYTES_MAX; bytes += lengths[n++]) {
+        struct slice text = {bytes, lengths[n]};
+
+        if (!program_is_text(text, &err) || jq_guard_names_env(bytes, text.len) ||
+            !jq_guard_is_closed(bytes, text.len)) {
+            break;
+        }
+        buffer_put_text(&together, n > 0 ? ",(" : "(");
+        buffer_put_slice(&together, text);
+        buffer_put_text(&together, ")");
+    }
+    if (n > 0 && !together.overflow) {
+        jq = program_compile(buffer_c(&together));
+    }
+    buffer_fini(&together);
+    *good = jq != NULL;
+    if (jq) {
+        jq_teardown(&jq);
+    }
+    return n;
+}
+
+static enum err_code programs_check(const struct jq_wire_request *r, const uint32_t *lengths, const char *bytes,
+                                    struct err *err)
+{
+    uint32_t tried = 0;
+    bool good = false;
+
+    for (uint32_t i = 0; i < r->count && err->code == ERR_OK; i++) {
+        child.index = i;
+        if (i >= tried && !r->careful) {
+            tried = i + programs_check_together(lengths + i, r->count - i, bytes, &good);
+        }
+        if (i >= tried || !good) {
+            (void)program_check((struct slice){bytes, lengths[i]}, err); /* also in err */
+        }
+        bytes += lengths[i];
+    }
     return err->code;
 }
 
@@ -533,12 +598,14 @@ static enum err_code request_perform(const struct jq_wire_request *r, const uint
     struct slice input_json = {bytes, r->input_bytes};
 
     bytes += r->input_bytes;
+    if (r->check_only) {
+        return programs_check(r, lengths, bytes, err);
+    }
     for (uint32_t i = 0; i < r->count && err->code == ERR_OK; i++) {
         struct slice program = {bytes, lengths[i]};
 
         child.index = i;
-        (void)(r->check_only ? program_check(program, err)
-                             : program_evaluate(program, r, input_json, output, err)); /* also in err */
+        (void)program_evaluate(program, r, input_json, output, err); /* also in err */
         bytes += lengths[i];
     }
     return err->code;

@@ -95,7 +95,77 @@ const char *jq_guard_reason(const char *name, size_t len)
     return "an expression sees no environment, files or streams; hand the value over in the input, or use secret(NAME)";
 }
 
-/* --- `$ENV`, found by reading, because libjq breaks when it compiles it --- */
+/* --- reading a program's text ---------------------------------------------------------------------------------- */
+
+/* Goes over what stands outside of texts and comments. */
+struct walk {
+    const char *text;
+    size_t len, at;
+    char opened[1024]; /* what is open: ( [ {, or " for a program within a text */
+    size_t depth;
+    bool in_text, has_comment;
+    bool fits; /* each bracket closed what was open, as far as was read */
+};
+
+static void walk_open(struct walk *walk, char c)
+{
+    if (walk->depth < sizeof(walk->opened)) {
+        walk->opened[walk->depth++] = c;
+    } else {
+        walk->fits = false;
+    }
+}
+
+static void walk_close(struct walk *walk, char c)
+{
+    char opened = walk->depth > 0 ? walk->opened[walk->depth - 1] : '\0';
+    char wanted = c == ')' ? '(' : c == ']' ? '[' : '{';
+
+    if (c == ')' && opened == '"') {
+        walk->in_text = true;
+    } else if (opened != wanted) {
+        walk->fits = false;
+        return;
+    }
+    walk->depth--;
+}
+
+static void walk_text(struct walk *walk, char c)
+{
+    if (c == '"') {
+        walk->in_text = false;
+    } else if (c == '\\' && walk->at < walk->len && walk->text[walk->at++] == '(') {
+        walk_open(walk, '"');
+        walk->in_text = false;
+    }
+}
+
+/* The next character of the program itself, or NUL at the end. */
+static char walk_next(struct walk *walk)
+{
+    while (walk->at < walk->len) {
+        char c = walk->text[walk->at++];
+
+        if (walk->in_text) {
+            walk_text(walk, c);
+        } else if (c == '"') {
+            walk->in_text = true;
+        } else if (c == '#') {
+            const char *end = memchr(walk->text + walk->at, '\n', walk->len - walk->at);
+
+            walk->has_comment = true;
+            walk->at = end ? (size_t)(end - walk->text) : walk->len;
+        } else {
+            if (strchr("([{", c)) {
+                walk_open(walk, c);
+            } else if (strchr(")]}", c)) {
+                walk_close(walk, c);
+            }
+            return c;
+        }
+    }
+    return '\0';
+}
 
 static bool is_name_byte(char c)
 {
@@ -104,42 +174,28 @@ static bool is_name_byte(char c)
 
 bool jq_guard_names_env(const char *text, size_t len)
 {
-    enum { NESTED_MAX = 64 };
-    unsigned opened[NESTED_MAX] = {0}; /* the open parentheses of each program in a text in a program */
-    size_t level = 0;
-    bool in_text = false;
+    struct walk walk = {.text = text, .len = len, .fits = true};
+    char c;
 
-    for (size_t i = 0; i < len; i++) {
-        char c = text[i];
+    while ((c = walk_next(&walk)) != '\0') {
+        size_t at = walk.at;
 
-        if (in_text) {
-            if (c == '\\' && i + 1 < len && text[i + 1] == '(' && level + 1 < NESTED_MAX) {
-                opened[++level] = 0;
-                in_text = false;
-            }
-            i += c == '\\';
-            in_text = in_text && c != '"';
-        } else if (c == '"') {
-            in_text = true;
-        } else if (c == '#') {
-            while (i + 1 < len && text[i + 1] != '\n') {
-                i++;
-            }
-        } else if (c == '(') {
-            opened[level]++;
-        } else if (c == ')' && opened[level] > 0) {
-            opened[level]--;
-        } else if (c == ')' && level > 0) {
-            level--;
-            in_text = true;
-        } else if (c == '$') {
-            while (i + 1 < len && strchr(" \t\r\n", text[i + 1]) && text[i + 1] != '\0') {
-                i++;
-            }
-            if (len - i > 3 && memcmp(text + i + 1, "ENV", 3) == 0 && (i + 4 == len || !is_name_byte(text[i + 4]))) {
-                return true;
-            }
+        while (c == '$' && at < len && strchr(" \t\r\n", text[at])) {
+            at++;
+        }
+        if (c == '$' && len - at >= 3 && memcmp(text + at, "ENV", 3) == 0 &&
+            (at + 3 == len || !is_name_byte(text[at + 3]))) {
+            return true;
         }
     }
     return false;
+}
+
+bool jq_guard_is_closed(const char *text, size_t len)
+{
+    struct walk walk = {.text = text, .len = len, .fits = true};
+
+    while (walk_next(&walk) != '\0') {
+    }
+    return walk.fits && walk.depth == 0 && !walk.in_text && !walk.has_comment;
 }

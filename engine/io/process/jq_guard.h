@@ -19,7 +19,15 @@ extern const char jq_guard_check_prefix[];
 /* Why a name is refused, and what to use instead. */
 const char *jq_guard_reason(const char *name, size_t len);
 
-/* Does a program name the variable `$ENV`, outside of texts and comments? */
+/* Both read the text of a program, which must hold no NUL byte. */
+
+/* Does a program name the variable `$ENV`, outside of texts and comments? libjq breaks when it compiles that. */
 bool jq_guard_names_env(const char *text, size_t len);
+
+/*
+ * Does the program close what it opens, and nothing else? Then `(` PROGRAM `)` holds the program as one expression,
+ * whatever stands around it. False for a program with a comment, because libjq changed where a comment ends.
+ */
+bool jq_guard_is_closed(const char *text, size_t len);
 
 #endif
