@@ -187,6 +187,14 @@ static bool is_well_done(struct cluster *cluster, const char *program, const cha
     return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+/* The path of the server's socket must stay short. */
+static const char *where(void)
+{
+    const char *folder = getenv("TMPDIR");
+
+    return folder && *folder && strlen(folder) <= 40 ? folder : "/tmp";
+}
+
 static bool copied(struct cluster *cluster, const char *from, const char *to)
 {
     const char *argv[] = {"cp", "-a", "--reflink=auto", from, to, NULL};
@@ -214,7 +222,7 @@ static void make_data(struct cluster *cluster)
     if (stat(path, &st) != 0) {
         give_up(cluster, "%s: %s", path, strerror(errno));
     }
-    (void)snprintf(template, sizeof(template), "/tmp/sagad-test-template-small-%llx-%lld-%u",
+    (void)snprintf(template, sizeof(template), "%s/sagad-test-template-small-%llx-%lld-%u", where(),
                    (unsigned long long)st.st_ino, (long long)st.st_mtime, (unsigned)cluster->uid);
     (void)snprintf(fresh, sizeof(fresh), "%s.%d", template, (int)getpid());
     if (stat(template, &st) == 0 && st.st_uid == cluster->uid && copied(cluster, template, data)) {
@@ -301,7 +309,7 @@ void cluster_start(struct cluster *cluster, const char *const *settings)
         give_up(cluster, "no PostgreSQL server programs: install one, or put them into PATH");
     }
     choose_user(cluster);
-    (void)snprintf(cluster->directory, sizeof(cluster->directory), "/tmp/sagad-test-XXXXXX");
+    (void)snprintf(cluster->directory, sizeof(cluster->directory), "%s/sagad-test-XXXXXX", where());
     if (!mkdtemp(cluster->directory) || chown(cluster->directory, cluster->uid, cluster->gid) != 0 ||
         chmod(cluster->directory, 0755) != 0) {
         give_up(cluster, "%s: %s", cluster->directory, strerror(errno));

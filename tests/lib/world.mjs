@@ -179,10 +179,10 @@ function lives(path) {
   }
 }
 
-// Claims a port for as long as this process lives, against the tests that run beside it. Its owner may listen much
-// later, or not all the time.
+// Claims a port for as long as this process lives, against the tests that run beside it, also those of other runs. Its
+// owner may listen much later, or not all the time.
 function claim(port) {
-  const path = join(tmpdir(), `sagad-test-port-${port}`)
+  const path = `/tmp/sagad-test-port-${port}`
   try {
     writeFileSync(path, String(process.pid), { flag: 'wx' })
   } catch {
