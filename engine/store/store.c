@@ -105,6 +105,11 @@ bool store_is_ready(const struct store *store)
     return store->ready;
 }
 
+bool store_is_whole(const struct store *store)
+{
+    return store->ready && conns_up(store, true) + conns_up(store, false) == store->conn_count;
+}
+
 bool store_has_hung(const struct store *store)
 {
     return store->hung;
@@ -541,7 +546,7 @@ void store_prove_next(struct store *store)
 
 bool store_prove_all(struct store *store)
 {
-    if (!store->ready || conns_up(store, true) + conns_up(store, false) < store->conn_count) {
+    if (!store_is_whole(store)) {
         store->proved_count = 0;
         return false;
     }

@@ -77,10 +77,11 @@ struct store_options {
 struct store *store_open(struct loop *loop, const struct store_options *options);
 void store_close(struct store *store, void (*on_closed)(void *context), void *context);
 bool store_is_ready(const struct store *store);
+bool store_is_whole(const struct store *store); /* it is ready, and all of its connections have passed the checks */
 
 /*
- * True when all connections have passed the checks, and then each once more, one after another. Call it again while it
- * is false. It is for who does nothing else with the store: a pooler that gives a backend for each transaction shows
+ * True when the store is whole, and then each connection has passed once more, one after another. Call it again while
+ * it is false. It is for who does nothing else with the store: a pooler that gives a backend for each transaction shows
  * itself then. The checks at the beginning run at the same time, and each may have had one backend by chance.
  */
 bool store_prove_all(struct store *store);
