@@ -188,7 +188,7 @@ void host_store_close(struct host *host, struct store *store)
 
 static bool is_whole(void *context)
 {
-    return store_prove_all(context);
+    return store_is_whole(context);
 }
 
 struct store *host_begin(struct host *host, const char *const *settings, struct arena *arena)
