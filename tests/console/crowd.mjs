@@ -1,11 +1,19 @@
 // A hundred thousand sagas: the list reads pages, and a thousand rows can be looked through.
-import { expectEqual, promise } from '../lib/world.mjs'
+import { expect, expectEqual, promise } from '../lib/world.mjs'
 import { fillSagas } from './many.mjs'
 import { scrolls } from './thread.mjs'
 import { Visitor, until } from './stage.mjs'
 
 const sagas = 100_000
 const rowsWanted = 1000
+const frameMs = 16.7
+
+// Where the cells of the header are, or those of the last row.
+const placesOf = (page, n) =>
+  page.evaluate(
+    (n) => [...[...document.querySelectorAll('.table tr')].at(n).children].map((cell) => Math.round(cell.offsetLeft)),
+    n
+  )
 
 export async function showsRows(page, count) {
   const rows = () => page.locator('tr[data-row]').count()
@@ -28,10 +36,13 @@ export async function crowd(world, browser) {
       await visitor.page.getByRole('link', { name: 'b-99999', exact: true }).waitFor()
       await visitor.opens('#/sagas')
       expectEqual(await showsRows(visitor.page, rowsWanted), rowsWanted, 'rows')
+      expectEqual(await placesOf(visitor.page, -1), await placesOf(visitor.page, 0), 'the columns of the last row')
+      await visitor.checksAccessAgain('sagas-crowd')
       const { longest, perFrame } = await scrolls(visitor.page)
       console.log(
         `# ${rowsWanted} rows scroll: ${perFrame.toFixed(1)} ms of processor a frame, the longest ${longest} ms`
       )
+      expect(perFrame <= frameMs, 'a frame takes no longer than it is shown', perFrame)
       await visitor.leaves()
     }
   )
