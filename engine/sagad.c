@@ -96,9 +96,8 @@ static const struct setting setting_table[] = {
     {"park-after", SETTING_DURATION, NULL, "2s", 50, 86400000,
      "a saga that waits, for a time, a signal, a person or a lock, leaves memory after so long", false},
     {"retention", SETTING_TEXT, NULL, NULL, 0, 0,
-     "how long ended sagas are kept whose definition does not say it, open sagas too: 30d, or by namespace "
-     "30d,tests=1h "
-     "(default: for ever)",
+     "how long ended sagas are kept whose definition does not say it, open sagas too, and runs after their last call: "
+     "30d, or by namespace 30d,tests=1h (default: for ever)",
      false},
     {"forget-share", SETTING_NUMBER, "percent", "10", 1, 100,
      "of the time for removing ended sagas whose retention is over, while others wait for their commits; while they "

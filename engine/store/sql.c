@@ -566,9 +566,27 @@ const struct db_statement sql_park = {
     " select w.i::int4 from wanted w",
 };
 
+/*
+ * A repeat of a call adds a turn to a run at rest and changes nothing else, so its row in due does not know of it. A
+ * run whose last turn came after $4 is put off until it has rested for $5 (NULL: for ever), and its position comes back
+ * negative. The others go to forget(), which returns the positions of those whose shard is held.
+ */
 const struct db_statement sql_forget = {
     "forget",
-    "select sagad.forget($1::int2[], $2::int8[], $3::uuid[])",
+    "with asked as materialized (select u.* from unnest($1::int2[], $2::int8[], $3::uuid[], $4::timestamptz[],"
+    " $5::int8[]) with ordinality as u (shard, epoch, saga, rested_before, kept_ms, i)),"
+    " young as materialized (select a.shard, a.saga, a.i, l.at + a.kept_ms * interval '1 millisecond' as until"
+    " from asked a join sagad.saga s on s.shard = a.shard and s.id = a.saga and s.name = '~run'"
+    " cross join lateral (select t.at from sagad.log t where t.shard = s.shard and t.saga = s.id"
+    " order by t.seq desc limit 1) as l where a.rested_before is null or l.at > a.rested_before order by a.i),"
+    " put_off as (update sagad.due d set at = coalesce(y.until, 'infinity') from young y"
+    " where d.shard = y.shard and d.saga = y.saga and (d.what = 'forget') is true),"
+    " going as (select array_agg(a.i::int4 order by a.i) as positions, array_agg(a.shard order by a.i) as shards,"
+    " array_agg(a.epoch order by a.i) as epochs, array_agg(a.saga order by a.i) as sagas from asked a"
+    " where a.i <> all (array(select y.i from young y)))"
+    " select (- y.i)::int4 from young y"
+    " union all select g.positions[f.i] from going g cross join lateral sagad.forget(g.shards, g.epochs, g.sagas) as f"
+    " (i)",
 };
 
 #define DUE(what, limit, of_shard) \
@@ -586,7 +604,7 @@ const struct db_statement sql_due = {
     "select d.shard, d.saga, d.what = 'forget', g.namespace, d.at"
     " from (" DUE("parked", "$3::int8", "$3::int8") " union all "
     DUE("forget", "$4::int8", "greatest(16, 2 * $4::int8 / greatest(1, cardinality($1::int2[])))") ") as d"
-    " left join sagad.saga g on g.shard = d.shard and g.id = d.saga order by d.what = 'forget', d.at",
+    " left join sagad.saga g on g.shard = d.shard and g.id = d.saga order by d.what = 'forget', d.at, d.saga",
 };
 
 const struct db_statement sql_due_next = {

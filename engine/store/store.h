@@ -672,12 +672,18 @@ void store_due_let_go(struct store *store, struct due_let_go *let_go);
  * Removes an ended saga whose retention is over: its log, its keys, its row, escalations, approvals. Fenced; does
  * nothing when the saga is gone. Up to 500 requests of one turn of the loop share a transaction. When the database
  * refuses one saga, a line in our log tells so, the saga is due again in an hour, and the others are removed.
+ *
+ * A run goes only when its last turn is older than `kept_ms`; otherwise it is due again when it will be. The caller
+ * makes sure that the run takes no turn until `done`.
  */
 struct forget {
     struct saga_id saga;
     uint32_t shard;
     int64_t epoch;
-    enum err_code code; /* out: ERR_OK, ERR_FENCED, ERR_STORE (refused), ERR_STOPPING */
+    int64_t now_ms;     /* in: the engine's clock */
+    int64_t kept_ms;    /* in: how long a run is kept after its last turn; 0: for ever. Sagas do not need it */
+    enum err_code code; /* out: ERR_OK, ERR_CONFLICT (a run that was used, and is put off), ERR_FENCED, ERR_STORE
+                           (refused), ERR_STOPPING */
     void (*done)(struct forget *forget);
     struct list_link link;
 };

@@ -235,6 +235,7 @@ struct due_queue {
     struct list_link **sent; /* under way, or lost */
     size_t sent_count;
     bool *held;              /* whether the shard of a sent append is at its epoch */
+    bool *put_off;           /* whether a sent write was put off by its statement, which has set the time */
     size_t max;              /* how many may be sent now: fewer after one was refused for its rows, or took too long */
     size_t refused_in_a_row; /* alone, with nothing between that was done */
     bool busy;               /* a transaction is under way */

@@ -144,7 +144,7 @@ const calls = {
     of:
       'select s.id from sagad.saga s join sagad.escalation e on e.saga = s.id where s.shard = 5 and s.ended_at is ' +
       'not null and e.resolved_at is not null limit 1',
-    args: "'{5}', '{0}', '{?}'"
+    args: "'{5}', '{0}', '{?}', '{2020-01-01}', '{1000}'"
   },
   lock_take: {
     of: 'select id from sagad.saga where shard = 10 and ended_at is null limit 1',

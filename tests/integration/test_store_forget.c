@@ -325,6 +325,48 @@ TEST(a_debt_is_settled_once_and_the_last_one_lets_its_saga_go)
     assert_int_equal(settled.count, 0);
 }
 
+/* The row in due is from when the run went to rest. Repeats of its calls came later, and are only in the log. */
+TEST(a_run_is_forgotten_only_when_its_last_turn_is_old_and_is_due_then_otherwise)
+{
+    struct saga_id id = whole_saga(46, 7, NULL), saga = whole_saga(46, 8, NULL);
+    struct forget some[] = {{.saga = id}, {.saga = saga}};
+    int64_t hour_ms = 3600000,
+            now_ms = host_number(&host, "select (extract(epoch from clock_timestamp()) * 1000)::int8");
+
+    host_sql(&host, "update sagad.saga set name = '~run' where id = '%s'", id_text(id));
+    forgets_done = 0;
+    for (size_t i = 0; i < COUNT_OF(some); i++) { /* in one batch; the saga has as young a turn, and goes */
+        some[i].shard = 46;
+        some[i].now_ms = now_ms;
+        some[i].kept_ms = hour_ms;
+        some[i].done = on_some_forgotten;
+        store_forget(store, &some[i]);
+    }
+    host_run_until(&host, all_forgotten, &(int){COUNT_OF(some)});
+    assert_int_equal(some[0].code, ERR_CONFLICT);
+    assert_int_equal(some[1].code, ERR_OK);
+    assert_string_equal(rows_of(saga), "0|0|0|0|0|0\n");
+    assert_int_equal(host_number(&host,
+                                 "select count(*) from sagad.due d where d.saga = '%s' and d.at = interval '1 hour' +"
+                                 " (select max(l.at) from sagad.log l where l.saga = d.saga)",
+                                 id_text(id)),
+                     1);
+    some[0].kept_ms = 0; /* for ever */
+    forgets_done = 1;
+    store_forget(store, &some[0]);
+    host_run_until(&host, all_forgotten, &(int){COUNT_OF(some)});
+    assert_int_equal(some[0].code, ERR_CONFLICT);
+    assert_int_equal(
+        host_number(&host, "select count(*) from sagad.due where saga = '%s' and at = 'infinity'", id_text(id)), 1);
+    some[0].kept_ms = hour_ms;
+    some[0].now_ms += 2 * hour_ms;
+    forgets_done = 1;
+    store_forget(store, &some[0]);
+    host_run_until(&host, all_forgotten, &(int){COUNT_OF(some)});
+    assert_int_equal(some[0].code, ERR_OK);
+    assert_string_equal(rows_of(id), "0|0|0|0|0|0\n");
+}
+
 TEST(a_saga_that_has_not_ended_is_not_forgotten)
 {
     struct saga_id id = start(46);

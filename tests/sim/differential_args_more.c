@@ -436,6 +436,8 @@ void draw_forget(struct db_args *args, struct chance *chance)
     add_shards(args, sagas);
     add_epochs(args, chance, sagas.count);
     COLUMN(DB_UUID, sagas, item_id(args, saga_id(x)));
+    COLUMN(DB_TIMESTAMPTZ, sagas, item_time_or_null(args, chance, 30));
+    COLUMN(DB_INT8, sagas, db_item_int(args, 1000));
 }
 
 void draw_due(struct db_args *args, struct chance *chance)

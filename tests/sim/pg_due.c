@@ -519,13 +519,75 @@ static enum pg_progress forget_due(struct pg_call *call, const bool *held, bool 
     return PG_DONE;
 }
 
+/* When was the last turn of this run? INT64_MIN: it is no run, or has none. */
+static int64_t run_active_ms(struct pg_call *call, int64_t shard, struct uuid saga)
+{
+    const struct row_log first = {.shard = shard, .saga = saga, .seq = INT32_MIN};
+    const struct row_saga *seen = pg_saga(call, shard, saga);
+    int64_t at_ms = INT64_MIN;
+
+    if (!seen || !slice_is(seen->name, "~run")) {
+        return at_ms;
+    }
+    for (struct pg_row *row = pg_first(call, PG_LOG, &first); row; row = pg_next(call, PG_LOG, row)) {
+        const struct row_log *turn = pg_see(call, row);
+
+        if (turn && (turn->shard != shard || !uuid_equal(&turn->saga, &saga))) {
+            break;
+        }
+        at_ms = turn ? turn->at_ms : at_ms;
+    }
+    return at_ms;
+}
+
+/* Puts off the runs that were used since; `*young` marks them. */
+static enum pg_progress put_runs_off(struct pg_call *call, bool **young)
+{
+    struct pg_touched dues = {0};
+
+    *young = arena_array(call->arena, arg_count(call, 0) + 1, sizeof(**young));
+    for (size_t i = 0; i < arg_count(call, 0); i++) {
+        struct row_due due = {.shard = item_int(call, 0, i), .saga = item_uuid(call, 2, i), .is_forget = true};
+        int64_t active_ms = run_active_ms(call, due.shard, due.saga);
+        bool for_ever = item_is_null(call, 3, i);
+        struct pg_row *row = pg_find(call, PG_DUE, &due);
+        const struct row_due *seen = pg_see(call, row);
+        const void *current = NULL;
+
+        (*young)[i] = active_ms != INT64_MIN && (for_ever || active_ms > item_time_ms(call, 3, i));
+        if ((*young)[i] && seen && seen->is_forget) {
+            RETURN_UNLESS_DONE(pg_take(call, &dues, row, PG_NO_KEY_UPDATE, &current));
+        }
+        if (current && ((const struct row_due *)current)->is_forget) {
+            due.at_ms = for_ever ? INFINITY_MS : active_ms + item_int(call, 4, i);
+            pg_update(call, row, &due);
+        }
+    }
+    return PG_DONE;
+}
+
+static void put_positions(struct pg_call *call, const bool *those, const bool *except, int64_t sign)
+{
+    for (size_t i = 0; i < arg_count(call, 0); i++) {
+        if (those[i] && !(except && except[i])) {
+            put_int(call, sign * ((int64_t)i + 1));
+            put_row_end(call);
+        }
+    }
+}
+
 enum pg_progress pg_statement_forget(struct pg_call *call)
 {
     size_t ended_count = 0;
     struct ended *ended;
-    bool *held;
+    bool *held, *young;
 
+    RETURN_UNLESS_DONE(put_runs_off(call, &young));
+    pg_next_statement(call);
     RETURN_UNLESS_DONE(hold(call, &held));
+    for (size_t i = 0; i < arg_count(call, 0); i++) {
+        held[i] = held[i] && !young[i];
+    }
     pg_next_statement(call);
     RETURN_UNLESS_DONE(lock_ended(call, held, &ended, &ended_count));
     if (ended_count > 0) {
@@ -535,12 +597,8 @@ enum pg_progress pg_statement_forget(struct pg_call *call)
     RETURN_UNLESS_DONE(forget_due(call, held, true));
     pg_next_statement(call);
     RETURN_UNLESS_DONE(forget_due(call, held, false));
-    for (size_t i = 0; i < arg_count(call, 0); i++) {
-        if (held[i]) {
-            put_int(call, (int64_t)i + 1);
-            put_row_end(call);
-        }
-    }
+    put_positions(call, young, NULL, -1);
+    put_positions(call, held, young, 1);
     return PG_DONE;
 }
 

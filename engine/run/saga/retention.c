@@ -13,6 +13,10 @@
  * settles when as many rows go as come, or at half of the time. Otherwise the tables of a busy database would grow for
  * ever.
  *
+ * A run goes when its last turn is older than its retention. A repeat of a call is a turn and writes nothing beside it,
+ * so the removal looks at the log, and puts off a run that was used. No call reaches a run whose removal is under way:
+ * its answer might be written after the look, and its next repeat would then be done a second time.
+ *
  *     overdue     less than 10 minutes ..... an hour and more
  *     share       forget_share ............. 50 %, or forget_share where that is more
  */
@@ -20,6 +24,7 @@
 
 #include <stdlib.h>
 
+#include "base/map.h"
 #include "base/metric.h"
 #include "run/saga/due.h"
 #include "run/saga/live.h"
@@ -42,12 +47,13 @@ struct retention {
     struct engine *engine;
     struct due due;
     struct due_take take;
+    struct map going; /* saga id -> struct removal, while that is under way */
     size_t batch_max, asked, gone, refused;
     int64_t begun_boot_ms;
     int64_t overdue_ms; /* the time by which the last row of the batch is overdue; OVERDUE_MS means that or more */
 };
 
-struct removal { /* the removal of one saga */
+struct removal { /* the removal of one saga, in the arena of the look */
     struct forget forget;
     struct retention *retention;
 };
@@ -61,6 +67,11 @@ int64_t retention_of(const struct engine *engine, const struct saga *saga)
 void retention_due(struct engine *engine, int64_t at_ms)
 {
     due_at(&engine->saga_room->retention->due, at_ms);
+}
+
+bool retention_removes(const struct engine *engine, struct saga_id id)
+{
+    return map_find(&engine->saga_room->retention->going, &id, sizeof(id)) != NULL;
 }
 
 /* --- a batch --- */
@@ -121,9 +132,12 @@ static void on_forgotten(struct forget *forget)
 {
     struct retention *retention = container_of(forget, struct removal, forget)->retention;
 
+    (void)map_remove(&retention->going, &forget->saga, sizeof(forget->saga));
     if (forget->code == ERR_OK) {
         metric_add(METRIC_FORGOTTEN, 1);
         retention->gone++;
+    } else if (forget->code == ERR_CONFLICT) { /* only the database knows when it is due now */
+        due_at(&retention->due, 0);
     } else if (forget->code == ERR_FENCED) {
         shard_fenced(retention->engine, forget->shard, forget->epoch);
     } else if (forget->code != ERR_STOPPING) {
@@ -151,8 +165,13 @@ static void retention_begin(struct due *due, size_t i)
         struct removal *removal = arena_alloc(&due->arena, sizeof(*removal));
 
         removal->retention = retention;
-        removal->forget =
-            (struct forget){.saga = row->saga, .shard = row->shard, .epoch = shard->epoch, .done = on_forgotten};
+        removal->forget = (struct forget){.saga = row->saga,
+                                          .shard = row->shard,
+                                          .epoch = shard->epoch,
+                                          .now_ms = loop_wall_ms(engine->loop),
+                                          .kept_ms = retention_rules_ms(engine->options.retention, row->namespace),
+                                          .done = on_forgotten};
+        map_put(&retention->going, &removal->forget.saga, sizeof(removal->forget.saga), removal);
         retention->asked++;
         due_begun(due);
         store_forget(engine->store, &removal->forget);
@@ -204,6 +223,7 @@ struct retention *retention_new(struct engine *engine)
 
     retention->engine = engine;
     retention->batch_max = BATCH_MAX;
+    map_init(&retention->going);
     due_init(&retention->due, engine, &retention_kind);
     return retention;
 }
@@ -211,5 +231,6 @@ struct retention *retention_new(struct engine *engine)
 void retention_free(struct retention *retention)
 {
     due_fini(&retention->due);
+    map_fini(&retention->going);
     free(retention);
 }

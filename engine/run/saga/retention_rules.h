@@ -1,11 +1,12 @@
 /*
- * How long ended sagas are kept whose definition does not say it, open sagas among them: the setting --retention.
+ * How long ended sagas are kept whose definition does not say it, open sagas and runs among them: the setting
+ * --retention.
  *
  *     30d               those of every namespace
  *     30d,billing=60d  those of billing for 60 days, those of all others for 30
  *     tests=1h          those of tests for an hour, those of all others for ever
  *
- * Calls of a run are kept: a run never ends.
+ * A run never ends. It is kept for as long after its last call.
  */
 #ifndef SAGAD_RUN_SAGA_RETENTION_RULES_H
 #define SAGAD_RUN_SAGA_RETENTION_RULES_H

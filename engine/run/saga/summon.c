@@ -12,6 +12,7 @@
 #include "run/saga/cases.h"
 #include "run/saga/live.h"
 #include "run/saga/park.h"
+#include "run/saga/retention.h"
 #include "run/saga/saga_room.h"
 #include "run/shard/shard.h"
 #include "store/business.h"
@@ -76,6 +77,7 @@ static void mail_refuse(struct mail *mail, enum err_code code, const char *messa
 }
 
 static const char shard_elsewhere[] = "another engine owns the shard of this saga";
+static const char is_removed[] = "this saga is being removed, because its retention is over";
 static const char no_such_saga[] = "there is no saga with this id";
 
 /* Makes a key with the namespace. A namespace that does not have the saga is told that there is none, and that must not
@@ -149,6 +151,15 @@ static void summoning_lost(struct summoning *summoning)
 
     (void)err_set(&err, ERR_FENCED, "%s", shard_elsewhere);
     summoning_refuse(summoning, ERR_FENCED, &err);
+}
+
+/* Refuses to make a saga that is being removed. Whoever asks comes again, and finds it gone, or put off. */
+static void summoning_removed(struct summoning *summoning)
+{
+    struct err err = {0};
+
+    (void)err_set(&err, ERR_BUSY, "%s", is_removed);
+    summoning_refuse(summoning, ERR_BUSY, &err);
 }
 
 /* Refuses a call of a run by its id. A run is called by its name, from which the keys of its operations and the right
@@ -252,6 +263,10 @@ static void summoning_on_read(struct store_read *read)
     }
     struct live *live = live_find(engine, summoning->id);
 
+    if (!live && retention_removes(engine, summoning->id)) {
+        summoning_removed(summoning);
+        return;
+    }
     if (!live) {
         live = live_read(summoning, summoning->read.turns, summoning->read.turn_count, &err);
         if (!live) {
@@ -464,6 +479,10 @@ static void summoning_on_run(struct store_read *read)
 
     if (!live && read->code == ERR_NOT_FOUND) {
         run_begin_new(summoning);
+        return;
+    }
+    if (!live && retention_removes(engine, summoning->run.id)) {
+        summoning_removed(summoning);
         return;
     }
     if (!live && may_be_made(summoning)) {

@@ -91,6 +91,30 @@ static struct due_item forget_item(struct list_link *link)
     return (struct due_item){forget->shard, forget->epoch, forget->saga.uuid};
 }
 
+static void forget_args(struct db_args *args, struct list_link *const *links, size_t count)
+{
+    db_array_begin(args, DB_TIMESTAMPTZ, count);
+    for (size_t i = 0; i < count; i++) {
+        const struct forget *forget = forget_of(links[i]);
+
+        if (forget->kept_ms > 0) {
+            db_item_timestamptz(args, forget->now_ms - forget->kept_ms);
+        } else {
+            db_item_null(args);
+        }
+    }
+    db_array_end(args);
+    db_array_begin(args, DB_INT8, count);
+    for (size_t i = 0; i < count; i++) {
+        if (forget_of(links[i])->kept_ms > 0) {
+            db_item_int(args, forget_of(links[i])->kept_ms);
+        } else {
+            db_item_null(args);
+        }
+    }
+    db_array_end(args);
+}
+
 static void forget_tell(struct list_link *link, enum err_code code)
 {
     struct forget *forget = forget_of(link);
@@ -99,8 +123,8 @@ static void forget_tell(struct list_link *link, enum err_code code)
     forget->done(forget);
 }
 
-static const struct due_write_kind forgetting = {"forget_refused", &sql_forget,      FORGETS_MAX, forget_item, NULL,
-                                                 forget_tell,      &sql_forget_later};
+static const struct due_write_kind forgetting = {"forget_refused", &sql_forget, FORGETS_MAX,      forget_item,
+                                                 forget_args,      forget_tell, &sql_forget_later};
 
 void store_park(struct store *store, struct park *park)
 {

@@ -48,10 +48,12 @@ static void on_held(struct db_query *query, const struct db_rows *rows)
     struct due_queue *queue = query->context;
 
     for (size_t row = 0; row < db_row_count(rows); row++) {
-        size_t i = (size_t)db_int(rows, row, 0) - 1;
+        int64_t position = db_int(rows, row, 0);
+        size_t i = (size_t)(position < 0 ? -position : position) - 1;
 
         if (i < queue->sent_count) {
             queue->held[i] = true;
+            queue->put_off[i] = position < 0;
         }
     }
 }
@@ -62,7 +64,10 @@ static void batch_end(struct due_queue *queue, enum err_code code)
 
     queue->sent_count = 0;
     for (size_t i = 0; i < count; i++) {
-        queue->kind->tell(queue->sent[i], code == ERR_OK && !queue->held[i] ? ERR_FENCED : code);
+        queue->kind->tell(queue->sent[i], code != ERR_OK      ? code
+                                          : !queue->held[i]   ? ERR_FENCED
+                                          : queue->put_off[i] ? ERR_CONFLICT
+                                                              : ERR_OK);
     }
 }
 
@@ -241,6 +246,7 @@ static void batch_send(struct due_queue *queue, struct conn *conn)
         queue->sent[queue->sent_count++] = link;
     }
     memset(queue->held, 0, queue->sent_count);
+    memset(queue->put_off, 0, queue->sent_count);
     queue->backend_pid = conn->backend_pid;
     queue->backend_started_us = conn->backend_started_us;
     arena_reset(&queue->arena);
@@ -342,6 +348,7 @@ void due_queue_init(struct due_queue *queue, struct store *store, const struct d
     queue->max = kind->max;
     queue->sent = memory_alloc(kind->max * sizeof(*queue->sent));
     queue->held = memory_alloc(kind->max * sizeof(*queue->held));
+    queue->put_off = memory_alloc(kind->max * sizeof(*queue->put_off));
     list_init(&queue->waiting);
     arena_init(&queue->arena, 4096);
 }
@@ -359,4 +366,5 @@ void due_queue_fini(struct due_queue *queue)
     arena_fini(&queue->arena);
     free(queue->sent);
     free(queue->held);
+    free(queue->put_off);
 }
