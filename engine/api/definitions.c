@@ -13,6 +13,24 @@ static void on_defined(struct engine_request *asked)
     request_answer_json(request, 200, arena_printf(request->arena, "{\"items\":%.*s}", SLICE_ARG(asked->answer)));
 }
 
+/* Where the token may register, too: the namespaces with which it may share. */
+static void note_namespaces(struct api_request *request)
+{
+    const struct token *token = request_token(request);
+    struct slice *namespaces;
+
+    if (!token || token->role < ROLE_ADMIN) {
+        return;
+    }
+    namespaces = arena_array(request->arena, token->namespace_count, sizeof(*namespaces));
+    for (size_t i = 0; i < token->namespace_count; i++) {
+        namespaces[i] = arena_slice(request->arena, token->namespaces[i]);
+    }
+    request->asked.in.define.namespaces = namespaces;
+    request->asked.in.define.namespace_count = token->namespace_count;
+    request->asked.in.define.everywhere = slice_is(token->namespace, "*");
+}
+
 void handle_define(struct api_request *request)
 {
     struct slice dry_run = request_query(request, "dry_run");
@@ -22,6 +40,7 @@ void handle_define(struct api_request *request)
         return;
     }
     request->asked.in.define.document = request->body;
+    note_namespaces(request);
     request->asked.in.define.dry_run = slice_is(dry_run, "true");
     if (request->asked.in.define.dry_run) {
         request->asked.by = (struct act_by){0}; /* it changes nothing */

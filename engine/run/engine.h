@@ -188,7 +188,10 @@ struct engine_request {
         } stats;
         struct {
             struct slice document;
-            bool dry_run; /* say what would become of each, and write nothing */
+            bool dry_run;                   /* say what would become of each, and write nothing */
+            const struct slice *namespaces; /* where whoever asks may register, too */
+            size_t namespace_count;
+            bool everywhere; /* in all namespaces */
         } define;
         struct {
             struct slice saga, input /* JSON; SLICE_NONE is {} */, business_id, tags /* JSON or none */;

@@ -10,14 +10,14 @@ const struct db_statement sql_act_put = {
 
 /* Runs in the transaction that registers a document, and names the versions that this transaction has made. */
 #define MADE(table) \
-    "select d.name, d.version from sagad." table " d where d.namespace = $2::text and d.name = any ($3::text[])" \
+    "select d.name, d.version from sagad." table " d where d.namespace = u.namespace and d.name = any ($3::text[])" \
     " and d.xmin = pg_current_xact_id_if_assigned()::xid"
 
 const struct db_statement sql_act_define = {
     "act_define",
-    "select sagad.act_put($1::text, left(m.names, 1000)) from (select string_agg(d.name || ' ' || d.version, ', '"
-    " order by d.name) as names from (" MADE("definition") " union all " MADE("tool") ") as d) as m"
-    " where m.names is not null",
+    "select sagad.act_put(u.act, left(m.names, 1000)) from unnest($1::text[], $2::text[]) as u (act, namespace)"
+    " cross join lateral (select string_agg(d.name || ' ' || d.version, ', ' order by d.name) as names"
+    " from (" MADE("definition") " union all " MADE("tool") ") as d) as m where m.names is not null",
 };
 
 const struct db_statement sql_act_refuse = {

@@ -855,8 +855,10 @@ struct put_definitions { /* registers all or none; makes a new version when the 
                             one, or the reading is newer */
     struct store_read read;
     struct definition_row *rows; /* in; out: version */
-    struct slice act;            /* in: act_text(), written where a version is made; SLICE_NONE: none */
-    bool *created;               /* out: one for each row */
+    /* in: act_text() of each namespace that is registered in, written where a version is made in it; none: NULL */
+    const struct slice *acts, *act_namespaces;
+    size_t act_count;
+    bool *created; /* out: one for each row */
     size_t count;
 };
 void store_put_definitions(struct store *store, struct put_definitions *put);

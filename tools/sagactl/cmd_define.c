@@ -252,6 +252,16 @@ int cmd_check(struct ctl *ctl, int argc, char **argv)
 
 /* --- apply --- */
 
+/* A copy in another namespace has that in front. */
+static struct slice name_of_item(struct ctl *ctl, struct slice item)
+{
+    struct slice name = show_member(ctl, item, "name");
+
+    return json_member(item, "namespace").ptr
+               ? arena_printf(&ctl->arena, "%.*s/%.*s", SLICE_ARG(show_member(ctl, item, "namespace")), SLICE_ARG(name))
+               : name;
+}
+
 static void print_applied(struct ctl *ctl, struct slice answer)
 {
     static const char *const titles[] = {"KIND", "NAME", "VERSION", "CHANGE", NULL};
@@ -267,7 +277,7 @@ static void print_applied(struct ctl *ctl, struct slice answer)
         struct cell *row = table_row(&table);
 
         row[0].text = show_member(ctl, item, "kind");
-        row[1].text = show_member(ctl, item, "name");
+        row[1].text = name_of_item(ctl, item);
         row[2].text = show_member(ctl, item, "version");
         row[3].text = show_member(ctl, item, "change");
         row[3].colour = slice_is(row[3].text, "created") ? COLOUR_GREEN : COLOUR_DIM;
@@ -287,6 +297,10 @@ static int foresee(struct ctl *ctl, const struct arguments *files, struct slice 
 
     for (size_t i = 0; i < files->count; i++) {
         if (!input_read_whole(ctl, files->items[i], &texts[i])) {
+            return EXIT_FAILED;
+        }
+        if (files->count > 1 && json_type(texts[i].json) == JSON_OBJECT && json_member(texts[i].json, "share").ptr) {
+            (void)fprintf(stderr, "sagactl: %s shares its definitions, so look at it alone\n", files->items[i]);
             return EXIT_FAILED;
         }
     }
@@ -359,7 +373,7 @@ static int apply_dry(struct ctl *ctl, const struct arguments *files)
         struct cell *row = table_row(&table);
 
         row[0].text = show_member(ctl, item, "kind");
-        row[1].text = show_member(ctl, item, "name");
+        row[1].text = name_of_item(ctl, item);
         row[2].text = show_member(ctl, item, "version");
         row[3].text = foreseen_change(ctl, item);
         row[3].colour = slice_is(row[3].text, "same") ? COLOUR_DIM : COLOUR_GREEN;

@@ -9,7 +9,7 @@
 
 #define SAGA_KNOWN                                                                                                     \
     "name description input deadline steps output budget locks compensation then retention tags retired sensitive "    \
-    "expose"
+    "expose shared_by"
 
 static void read_steps(struct saga_reader *s, struct slice value)
 {

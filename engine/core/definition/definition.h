@@ -283,6 +283,7 @@ struct tool_source {
      * no body is. */
     bool (*has_body)(void *context, enum definition_kind kind, struct slice name, const struct digest *identity);
     bool is_offline; /* the source knows files only: nobody looked at what is registered, and faults say so */
+    bool is_shared;  /* the document is a copy for another namespace: each item names in `shared_by` where it is from */
 };
 
 /* Compiles one tool. NULL: `faults` grew. The body has passed json_check(), here and below. */
@@ -377,6 +378,8 @@ struct document {
     size_t item_count;
     struct document_check *checks;
     size_t check_count;
+    struct slice *shares; /* the namespaces that get a copy of it */
+    size_t share_count;
     struct faults *warnings; /* about what is allowed and seldom meant, as far as the core sees it */
 };
 

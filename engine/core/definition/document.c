@@ -5,6 +5,7 @@
 #include "core/definition/parts.h"
 
 #define ITEMS_MAX 1000 /* the most tools, and the most sagas, of a document; names are compared in pairs */
+#define SHARES_MAX 8   /* each is a copy, and is compiled once more */
 
 struct tool_entry { /* it belongs to one tool of the document */
     const struct tool *tool;
@@ -188,9 +189,24 @@ static void check_unique(struct reader *reader, const struct document *document,
     }
 }
 
-static void add_item(struct reader *reader, struct document *document, struct document_item item)
+/* Only sagad says who shares a definition: what a person writes there would be believed. */
+static void check_shared_by(struct reader *reader, const struct document_finder *finder,
+                            const struct document_item *item)
+{
+    const struct tool_source *source = finder->registered.source;
+
+    if (json_type(item->body) == JSON_OBJECT && json_member(item->body, "shared_by").ptr &&
+        !(source && source->is_shared)) {
+        faults_add(reader->faults, place_join(reader->arena, item->pointer, SLICE("shared_by")),
+                   "`shared_by` is written by sagad, where another namespace shares this definition; leave it out");
+    }
+}
+
+static void add_item(struct reader *reader, const struct document_finder *finder, struct document *document,
+                     struct document_item item)
 {
     check_unique(reader, document, &item);
+    check_shared_by(reader, finder, &item);
     document->items[document->item_count++] = item;
 }
 
@@ -218,7 +234,7 @@ static void read_tools(struct reader *reader, struct slice array, struct slice p
 
         finder->entries[finder->entry_count++] =
             (struct tool_entry){tool, reader_faults(reader) != before, reader->tool_is_graded};
-        add_item(reader, document,
+        add_item(reader, finder, document,
                  (struct document_item){.kind = DEFINITION_TOOL,
                                         .name = tool->name,
                                         .body = json_trim(body),
@@ -260,13 +276,58 @@ static void read_sagas(struct reader *reader, struct slice array, struct slice p
         if (!entry->saga) {
             read_saga(finder, entry);
         }
-        add_item(reader, document,
+        add_item(reader, finder, document,
                  (struct document_item){.kind = DEFINITION_SAGA,
                                         .name = entry->saga->name,
                                         .body = entry->body,
                                         .identity = entry->identity,
                                         .pointer = entry->pointer,
                                         .saga = entry->saga});
+    }
+}
+
+/* --- sharing --- */
+
+static bool namespace_is_sound(struct slice name)
+{
+    bool is_sound = name.len > 0 && name.len <= NAME_BYTES_MAX && !slice_is(name, "*");
+
+    for (size_t i = 0; i < name.len; i++) {
+        is_sound = is_sound && name.ptr[i] > ' ' && name.ptr[i] < 0x7f;
+    }
+    return is_sound;
+}
+
+static void read_share(struct reader *reader, const struct members *m, struct document *document)
+{
+    struct slice value = members_at(m, "share"), place = members_pointer(m, "share"), item;
+    struct json_walk walk = json_walk(value);
+
+    if (!value.ptr) {
+        return;
+    }
+    if (json_type(value) != JSON_ARRAY || json_count(value) > SHARES_MAX) {
+        faults_add(reader->faults, place, "`share` is an array of up to %d namespaces, each of which gets a copy",
+                   SHARES_MAX);
+        return;
+    }
+    document->shares = arena_array(reader->arena, SHARES_MAX, sizeof(*document->shares));
+    for (size_t i = 0; json_next_element(&walk, &item); i++) {
+        struct slice name = json_type(item) == JSON_STRING ? json_string(item, reader->arena) : SLICE_NONE;
+        bool is_new = true;
+
+        for (size_t k = 0; k < document->share_count; k++) {
+            is_new = is_new && !slice_equal(document->shares[k], name);
+        }
+        if (!name.ptr || !namespace_is_sound(name)) {
+            faults_add(reader->faults, reader_element_pointer(reader, place, i),
+                       "%.*s cannot be a namespace: that is a name of 1 to %d printable characters without blanks",
+                       SLICE_ARG(value_excerpt(item, reader->arena)), NAME_BYTES_MAX);
+        } else if (!is_new) {
+            faults_add(reader->faults, reader_element_pointer(reader, place, i), "this namespace is named twice");
+        } else {
+            document->shares[document->share_count++] = name;
+        }
     }
 }
 
@@ -290,7 +351,7 @@ void document_check(struct slice text, const struct tool_source *registered, str
     source_finder_init(&finder.registered, &reader, registered);
     finder.registered.outermost = &finder.finder;
     finder.faults = faults;
-    if (!members_open(&m, document_text, SLICE(""), "a definition document", "tools sagas $schema", "", arena,
+    if (!members_open(&m, document_text, SLICE(""), "a definition document", "tools sagas share $schema", "", arena,
                       faults)) {
         return;
     }
@@ -300,6 +361,8 @@ void document_check(struct slice text, const struct tool_source *registered, str
                    "there is nothing to register; a definition document has `tools` or `sagas` or both");
         return;
     }
+    read_share(&reader, &m, out);
+
     struct slice tools = array_at(&reader, &m, "tools"), sagas = array_at(&reader, &m, "sagas");
 
     out->items = arena_array(arena, (tools.ptr ? json_count(tools) : 0) + (sagas.ptr ? json_count(sagas) : 0) + 1,

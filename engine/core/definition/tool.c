@@ -14,7 +14,7 @@
     "record_headers "                                                                                                  \
     "compensate terminal retry "                                                                                       \
     "url_raw timeout scope on_duplicate material volatile sensitive ttl on_expired rate concurrency breaker test "     \
-    "cost currency expose"
+    "cost currency expose shared_by"
 
 static void read_name(struct reader *reader, const struct members *m, struct tool *tool)
 {
@@ -537,6 +537,10 @@ struct tool *tool_read(struct reader *reader, struct slice body, struct slice na
     bool has_effect = read_effect(reader, &m, tool), is_graded = reader_faults(reader) == before;
 
     (void)members_text(&m, "description", &tool->description); /* without a description by default */
+    if (is_inline && members_at(&m, "shared_by").ptr) {
+        faults_add(reader->faults, members_pointer(&m, "shared_by"),
+                   "a tool written in place belongs to its saga; leave `shared_by` out");
+    }
     read_key(reader, &m, tool);
     read_url_raw(reader, &m);
     reader_adapter(reader, &m, "a tool", tool->key_place, &tool->adapter, &tool->settings);

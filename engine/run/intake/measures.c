@@ -337,17 +337,17 @@ bool work_is_over_sagas(struct work *work)
            refuse_over_quota(work, &err, retry_after_ms);
 }
 
-bool work_has_definitions_quota(const struct work *work)
+bool work_has_definitions_quota(const struct work *work, struct slice namespace)
 {
-    return quotas_bound(&work->engine->measures->quotas, QUOTA_DEFINITIONS, work->namespace);
+    return quotas_bound(&work->engine->measures->quotas, QUOTA_DEFINITIONS, namespace);
 }
 
-bool work_is_over_definitions(struct work *work, size_t count)
+bool work_is_over_definitions(struct work *work, struct slice namespace, size_t count)
 {
     int64_t retry_after_ms = 0;
     struct err err = {0};
 
-    return !quotas_allow(&work->engine->measures->quotas, QUOTA_DEFINITIONS, work->namespace, (int64_t)count, &err,
+    return !quotas_allow(&work->engine->measures->quotas, QUOTA_DEFINITIONS, namespace, (int64_t)count, &err,
                          &retry_after_ms) &&
            refuse_over_quota(work, &err, retry_after_ms);
 }

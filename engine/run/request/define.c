@@ -3,6 +3,7 @@
 #include "run/call/activity.h"
 #include "run/leaving.h"
 #include "run/request/act.h"
+#include "run/request/share.h"
 
 #include "base/json.h"
 #include "core/definition/drift.h"
@@ -47,6 +48,9 @@ static void on_put(struct store_read *read)
         json_object_begin(&w, NULL);
         json_write_text(&w, "kind", put->rows[i].kind == DEFINITION_TOOL ? "tool" : "saga");
         json_write_slice(&w, "name", put->rows[i].name);
+        if (i >= work->document.item_count) { /* a copy */
+            json_write_slice(&w, "namespace", put->rows[i].namespace);
+        }
         json_write_i64(&w, "version", put->rows[i].version);
         json_write_text(&w, "change", put->created[i] ? "created" : "unchanged");
         json_object_end(&w);
@@ -80,22 +84,35 @@ static void check_sealing(struct work *work)
 /* --- the quota --- */
 
 /* A new version of a name that is there is none more. */
-static bool is_over_quota(struct work *work)
+static bool is_over_quota_in(struct work *work, struct slice namespace, const struct document *document)
 {
     struct definitions *definitions = work->engine->definitions;
     size_t tools = 0, sagas = 0, more = 0;
 
-    if (!work_has_definitions_quota(work)) {
+    if (!work_has_definitions_quota(work, namespace)) {
         return false;
     }
-    (void)definitions_list(definitions, DEFINITION_TOOL, work->namespace, &work->arena, &tools);
-    (void)definitions_list(definitions, DEFINITION_SAGA, work->namespace, &work->arena, &sagas);
-    for (size_t i = 0; i < work->document.item_count; i++) {
-        const struct document_item *item = &work->document.items[i];
+    (void)definitions_list(definitions, DEFINITION_TOOL, namespace, &work->arena, &tools);
+    (void)definitions_list(definitions, DEFINITION_SAGA, namespace, &work->arena, &sagas);
+    for (size_t i = 0; i < document->item_count; i++) {
+        const struct document_item *item = &document->items[i];
 
-        more += definitions_row(definitions, item->kind, work->namespace, item->name, 0) == NULL;
+        more += definitions_row(definitions, item->kind, namespace, item->name, 0) == NULL;
     }
-    return more > 0 && work_is_over_definitions(work, tools + sagas + more);
+    return more > 0 && work_is_over_definitions(work, namespace, tools + sagas + more);
+}
+
+static bool is_over_quota(struct work *work)
+{
+    if (is_over_quota_in(work, work->namespace, &work->document)) {
+        return true;
+    }
+    for (size_t i = 0; i < work->document.share_count; i++) {
+        if (is_over_quota_in(work, work->shares[i].namespace, &work->shares[i].document)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* --- a look at what would be --- */
@@ -109,31 +126,43 @@ static struct slice differing(struct work *work, const struct definition_row *ro
 }
 
 /* A version under an older reading is followed by one with the same body. */
+static void foresee_in(struct work *work, struct slice namespace, const struct document *document,
+                       struct json_writer *w)
+{
+    for (size_t i = 0; i < document->item_count; i++) {
+        const struct document_item *item = &document->items[i];
+        const struct definition_row *row =
+            definitions_row(work->engine->definitions, item->kind, namespace, item->name, 0);
+        bool same = row && digest_equal(&row->identity, &item->identity);
+        bool stays = same && row->reading >= READING_NEWEST;
+
+        json_object_begin(w, NULL);
+        json_write_text(w, "kind", item->kind == DEFINITION_TOOL ? "tool" : "saga");
+        json_write_slice(w, "name", item->name);
+        if (document != &work->document) { /* a copy */
+            json_write_slice(w, "namespace", namespace);
+        }
+        json_write_i64(w, "version", !row ? 1 : stays ? row->version : row->version + 1);
+        json_write_text(w, "change", stays ? "unchanged" : "created");
+        if (row) {
+            json_write_i64(w, "registered", row->version);
+        } else {
+            json_write_null(w, "registered");
+        }
+        json_write_raw(w, "differs", row && !same ? differing(work, row, item) : SLICE("[]"));
+        json_object_end(w);
+    }
+}
+
 static void foresee_document(struct work *work)
 {
     struct json_writer w;
 
     json_writer_init(&w, &work->out);
     json_array_begin(&w, NULL);
-    for (size_t i = 0; i < work->document.item_count; i++) {
-        const struct document_item *item = &work->document.items[i];
-        const struct definition_row *row =
-            definitions_row(work->engine->definitions, item->kind, work->namespace, item->name, 0);
-        bool same = row && digest_equal(&row->identity, &item->identity);
-        bool stays = same && row->reading >= READING_NEWEST;
-
-        json_object_begin(&w, NULL);
-        json_write_text(&w, "kind", item->kind == DEFINITION_TOOL ? "tool" : "saga");
-        json_write_slice(&w, "name", item->name);
-        json_write_i64(&w, "version", !row ? 1 : stays ? row->version : row->version + 1);
-        json_write_text(&w, "change", stays ? "unchanged" : "created");
-        if (row) {
-            json_write_i64(&w, "registered", row->version);
-        } else {
-            json_write_null(&w, "registered");
-        }
-        json_write_raw(&w, "differs", row && !same ? differing(work, row, item) : SLICE("[]"));
-        json_object_end(&w);
+    foresee_in(work, work->namespace, &work->document, &w);
+    for (size_t i = 0; i < work->document.share_count; i++) {
+        foresee_in(work, work->shares[i].namespace, &work->shares[i].document, &w);
     }
     json_array_end(&w);
     work_done(work, ERR_OK, NULL);
@@ -141,27 +170,62 @@ static void foresee_document(struct work *work)
 
 /* --- registering --- */
 
+static void put_rows(struct work *work, struct slice namespace, const struct document *document)
+{
+    struct put_definitions *put = &work->store.put;
+
+    for (size_t i = 0; i < document->item_count; i++) {
+        const struct document_item *item = &document->items[i];
+
+        put->rows[put->count++] = (struct definition_row){.namespace = namespace,
+                                                          .kind = item->kind,
+                                                          .name = item->name,
+                                                          .body = item->body,
+                                                          .identity = item->identity,
+                                                          .created_ms = loop_wall_ms(work->engine->loop)};
+    }
+}
+
+/* Each namespace in which something is registered has an act of its own. */
+static void put_acts(struct work *work)
+{
+    size_t count = work->document.share_count + 1;
+    struct slice *acts = arena_array(&work->arena, count, sizeof(*acts)),
+                 *namespaces = arena_array(&work->arena, count, sizeof(*namespaces));
+    struct person_act *act = act_new(work, "apply", "definition", SLICE_NONE, SLICE_NONE);
+
+    if (!act) {
+        return;
+    }
+    acts[0] = act_of_work(work);
+    namespaces[0] = work->namespace;
+    for (size_t i = 1; i < count; i++) {
+        struct person_act there = *act;
+
+        there.id = uuid_v7(act->at_ms);
+        there.namespace = namespaces[i] = work->shares[i - 1].namespace;
+        there.detail = arena_printf(&work->arena, "shared by %.*s", SLICE_ARG(work->namespace));
+        acts[i] = act_text(&there, &work->arena);
+    }
+    work->store.put.acts = acts;
+    work->store.put.act_namespaces = namespaces;
+    work->store.put.act_count = count;
+}
+
 static void put_document(struct work *work)
 {
     const struct document *document = &work->document;
     struct put_definitions *put = &work->store.put;
+    size_t count = document->item_count * (document->share_count + 1);
 
-    *put = (struct put_definitions){.read = {.arena = &work->arena, .done = on_put, .context = work},
-                                    .count = document->item_count};
-    put->rows = arena_array(&work->arena, put->count + 1, sizeof(*put->rows));
-    put->created = arena_array(&work->arena, put->count + 1, sizeof(*put->created));
-    for (size_t i = 0; i < put->count; i++) {
-        const struct document_item *item = &document->items[i];
-
-        put->rows[i] = (struct definition_row){.namespace = work->namespace,
-                                               .kind = item->kind,
-                                               .name = item->name,
-                                               .body = item->body,
-                                               .identity = item->identity,
-                                               .created_ms = loop_wall_ms(work->engine->loop)};
+    *put = (struct put_definitions){.read = {.arena = &work->arena, .done = on_put, .context = work}};
+    put->rows = arena_array(&work->arena, count + 1, sizeof(*put->rows));
+    put->created = arena_array(&work->arena, count + 1, sizeof(*put->created));
+    put_rows(work, work->namespace, document);
+    for (size_t i = 0; i < document->share_count; i++) {
+        put_rows(work, work->shares[i].namespace, &work->shares[i].document);
     }
-    (void)act_new(work, "apply", "definition", SLICE_NONE, SLICE_NONE);
-    put->act = act_of_work(work);
+    put_acts(work);
     store_put_definitions(work->engine->store, put);
 }
 
@@ -257,6 +321,9 @@ void engine_define(struct engine *engine, struct engine_request *request)
                          work->jq_faults, &work->document);
     definitions_check_offers(engine->definitions, work->namespace, &work->document, &work->arena, work->jq_faults);
     check_sealing(work);
+    if (share_is_refused(work)) {
+        return; /* it was answered */
+    }
     work->found = work->jq_faults->count;
     compile_programs(work, 0);
 }

@@ -48,7 +48,8 @@ struct work {
     struct buffer out;  /* the answer as it grows */
     size_t next, found; /* where a walk over many sagas stands */
     struct document document;
-    bool dry_run; /* the document is only checked */
+    bool dry_run;         /* the document is only checked */
+    struct share *shares; /* share.h: the copies of the document for other namespaces */
     struct jq_job jq;
     struct faults *jq_faults;
     const struct definition *definition;
@@ -102,8 +103,9 @@ bool work_is_not_taken_in(struct work *work);
 /* More than its namespace may ask for in a second? Then it has been ended. */
 bool work_is_over_quota(struct work *work, enum quota_kind kind, size_t payload_bytes); /* also of bytes a day */
 bool work_is_over_sagas(struct work *work);                                             /* one more in flight? */
-bool work_is_over_definitions(struct work *work, size_t count);
-bool work_has_definitions_quota(const struct work *work); /* does a rule say how many it may have? */
+bool work_is_over_definitions(struct work *work, struct slice namespace, size_t count);
+bool work_has_definitions_quota(const struct work *work,
+                                struct slice namespace); /* does a rule say how many it may have? */
 /* The same for new work whose shard is another engine's. */
 bool work_is_not_sent_on(struct work *work, uint32_t shard);
 

@@ -104,8 +104,16 @@ static void add_act(struct job *job, const struct put_definitions *put)
 {
     struct db_args *args = job_query(job, &sql_act_define, NULL);
 
-    db_arg_text(args, put->act);
-    db_arg_text(args, put->count ? put->rows[0].namespace : SLICE(""));
+    db_array_begin(args, DB_TEXT, put->act_count);
+    for (size_t i = 0; i < put->act_count; i++) {
+        db_item_bytes(args, put->acts[i]);
+    }
+    db_array_end(args);
+    db_array_begin(args, DB_TEXT, put->act_count);
+    for (size_t i = 0; i < put->act_count; i++) {
+        db_item_bytes(args, put->act_namespaces[i]);
+    }
+    db_array_end(args);
     db_array_begin(args, DB_TEXT, put->count);
     for (size_t i = 0; i < put->count; i++) {
         db_item_bytes(args, put->rows[i].name);
@@ -131,7 +139,7 @@ void store_put_definitions(struct store *store, struct put_definitions *put)
     put->created = arena_array(job->arena, put->count + 1, sizeof(*put->created));
     add_rows(job, put, DEFINITION_TOOL);
     add_rows(job, put, DEFINITION_SAGA);
-    if (put->act.ptr) {
+    if (put->act_count > 0) {
         add_act(job, put);
     }
     (void)job_query(job, &sql_definition_notify, NULL); /* takes no parameters */
