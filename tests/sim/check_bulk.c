@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tests/sim/scenario.h"
+#include "tests/sim/sealing.h"
 
 #define BULK_ID_BYTES 64
 /* Items may be under way when a stop is answered, also by way of an engine that is frozen or of the inbox of a shard
@@ -42,10 +43,11 @@ static struct {
     int64_t open, done, changed, refused, of; /* items of one job */
 } found;
 
-static void judge_act(const struct committed_item *item, const struct judged_act *act, const char *id)
+static void judge_act(const struct committed_item *item, struct slice body, const struct judged_act *act,
+                      const char *id)
 {
     int64_t stopped_us = jobber_stopped_us(item->job->id);
-    struct slice saga = json_string(json_member(item->body, "saga"), &world->arena);
+    struct slice saga = json_string(json_member(body, "saga"), &world->arena);
     struct saga_id of = {0};
 
     found.acts++;
@@ -67,6 +69,7 @@ static void judge_act(const struct committed_item *item, const struct judged_act
 static void judge_item(const struct committed_item *item)
 {
     char id[BULK_ID_BYTES], job[UUID_TEXT_BYTES];
+    struct slice body = sealing_open_item(item);
     const struct judged_act *act;
 
     uuid_text(&item->job->id.uuid, job);
@@ -78,8 +81,8 @@ static void judge_item(const struct committed_item *item)
     found.changed += slice_is(item->outcome, "changed");
     found.refused += slice_is(item->outcome, "refused");
     if (act) {
-        judge_act(item, act, id);
-    } else if (slice_is(item->outcome, "done") && json_string_is(json_member(item->body, "verb"), "resolve")) {
+        judge_act(item, body, act, id);
+    } else if (slice_is(item->outcome, "done") && json_string_is(json_member(body, "verb"), "resolve")) {
         world_violate("I21", "item %s counts as done, and its saga knows nothing of it", id);
     }
 }

@@ -5,6 +5,7 @@
 #include "tests/sim/scenario.h"
 
 #include "tests/sim/pg.h"
+#include "tests/sim/sealing.h"
 
 #define REST_US INT64_C(14000000) /* a run rests 15 s after its last record */
 
@@ -99,6 +100,13 @@ static void draw_tool_holds(struct sketcher *s)
     struct chance own = chance_of(s->scenario->seed, 0x5ce7a, 9);
 
     s->scenario->swarm |= (uint64_t)chance_percent(&own, 25) << SWARM_TOOL_HOLDS;
+}
+
+static void draw_sealing(struct sketcher *s)
+{
+    struct chance own = chance_of(s->scenario->seed, 0x5ce7a, 10);
+
+    s->scenario->options.sealing = chance_percent(&own, 25) ? 1 + chance_below(&own, SEALING_COUNT - 1) : SEALING_NONE;
 }
 
 static bool swarms(const struct sketcher *s, unsigned bit)
@@ -370,6 +378,7 @@ void scenario_draw(struct scenario *scenario, uint64_t seed, struct arena *arena
     draw_notify(s);
     draw_schedule(s);
     draw_tool_holds(s);
+    draw_sealing(s);
     scenario->commit_percent = swarms(s, SWARM_COMMITS) ? 1 + below(s, percent(s, 80) ? 5 : 25) : 0;
     scenario->tool_percent = swarms(s, SWARM_TOOLS) ? 5 + below(s, percent(s, 60) ? 20 : 60) : 0;
     buffer_init(&text, 262144);

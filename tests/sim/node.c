@@ -6,6 +6,7 @@
 
 #include "tests/lib/usual_options.h"
 #include "tests/sim/network.h"
+#include "tests/sim/sealing.h"
 #include "tests/sim/stand_ins.h"
 
 #define FREEZE_CALLBACKS_MAX 12
@@ -302,6 +303,7 @@ void node_start(struct node *node, const struct node_options *options)
     settings.park_after_ms = options->park_after_ms;
     settings.key_look_ms = options->key_look_ms;
     settings.bulk_rate = options->bulk_rate ? options->bulk_rate : settings.bulk_rate;
+    settings.payload_keys = sealing_keys(node);
     settings.on_ready = on_ready;
     settings.on_refused = on_refused;
     settings.context = node;

@@ -22,6 +22,7 @@ struct node_options {
     size_t sagas_max, payload_bytes_max;
     uint32_t calls_max;
     uint32_t bulk_rate; /* 0: the default */
+    uint32_t sealing;   /* enum sealing: with which keys payloads are kept */
     int writers, readers;
     uint32_t standbys; /* bits of nodes that own shards only while no other node lives */
 };

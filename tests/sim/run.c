@@ -8,6 +8,7 @@
 #include "tests/sim/drive.h"
 #include "tests/sim/hook.h"
 #include "tests/sim/pg.h"
+#include "tests/sim/sealing.h"
 
 #define SETUP_MAX_US INT64_C(600000000)
 #define SETTLE_MAX_US INT64_C(1800000000) /* after this time, whatever has not ended counts as lost */
@@ -198,25 +199,37 @@ static void notice_bulk(const struct committed_turn *turn)
     }
 }
 
+static void see_turn(const struct committed_turn *turn)
+{
+    int64_t *epoch = &run.epochs[turn->shard % SHARDS];
+
+    outcome_so_far->turns++;
+    outcome_so_far->takeovers += *epoch != 0 && turn->epoch > *epoch;
+    *epoch = turn->epoch;
+    notice_start(turn);
+    notice_bulk(turn);
+    if (world->is_traced) {
+        char id[UUID_TEXT_BYTES];
+
+        uuid_text(&turn->saga.uuid, id);
+        printf("    turn %u of saga %s, epoch %lld:\n    %.*s\n", (unsigned)turn->seq, id, (long long)turn->epoch,
+               SLICE_ARG(turn->payload));
+    }
+    check_turn(turn);
+}
+
 static void on_turn(const struct committed_turn *turn)
 {
     if (turn) {
-        int64_t *epoch = &run.epochs[turn->shard % SHARDS];
+        const struct committed_turn open = sealing_open_turn(turn);
 
-        outcome_so_far->turns++;
-        outcome_so_far->takeovers += *epoch != 0 && turn->epoch > *epoch;
-        *epoch = turn->epoch;
-        notice_start(turn);
-        notice_bulk(turn);
-        if (world->is_traced) {
-            char id[UUID_TEXT_BYTES];
-
-            uuid_text(&turn->saga.uuid, id);
-            printf("    turn %u of saga %s, epoch %lld:\n    %.*s\n", (unsigned)turn->seq, id, (long long)turn->epoch,
-                   SLICE_ARG(turn->payload));
+        if (!slice_equal(open.payload, turn->payload)) {
+            see(SEEN_SEALED);
         }
+        see_turn(&open);
+    } else {
+        check_turn(NULL);
     }
-    check_turn(turn);
 }
 
 static void look_at_tools(void)

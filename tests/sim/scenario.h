@@ -166,6 +166,7 @@ struct outcome_of_run {
     X(SCHEDULED, "a schedule starts a saga")                                                                           \
     X(CALL, "an agent calls a tool")                                                                                   \
     X(CALL_AGAIN, "a call is repeated and answered from its record")                                                   \
+    X(SEALED, "payloads are written sealed")                                                                           \
     X(REST, "a run rests, and its state is stored")                                                                    \
     X(REST_AGAIN, "a run whose state was stored goes on")                                                              \
     X(CALL_REFUSED, "a call is refused")                                                                               \

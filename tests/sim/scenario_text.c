@@ -53,6 +53,7 @@ static bool scenario_number(struct scenario *s, const char *name, uint64_t *get,
     X("readers", options.readers)                                                                                      \
     X("bulk_rate", options.bulk_rate)                                                                                  \
     X("standbys", options.standbys)                                                                                    \
+    X("sealing", options.sealing)                                                                                      \
     X("swarm", swarm)                                                                                                  \
     X("chaos_us", chaos_us)                                                                                            \
     X("commit_percent", commit_percent)                                                                                \

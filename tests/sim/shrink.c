@@ -191,12 +191,15 @@ static bool plainer(struct scenario *c, uint32_t which)
     case 16:
         c->options.bulk_rate = 0;
         break;
+    case 17:
+        c->options.sealing = 0;
+        break;
     default:
         break;
     }
     return memcmp(&was, c, sizeof(was)) != 0;
 }
-#define PLAINER_COUNT 17
+#define PLAINER_COUNT 18
 
 static bool shrink_settings(struct shrinking *s)
 {
