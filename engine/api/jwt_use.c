@@ -1,6 +1,6 @@
 /*
- * Requests that show a JWT. Each one is verified anew: nothing is kept that could outlive the right or be flooded. A
- * JWT whose key is not known waits for the keys of the issuer, before its body is read.
+ * Requests that show a JWT. Each one is judged anew; what is remembered of a signature ends with the keys of the issuer
+ * (io/oidc/issuer.c). A JWT whose key is not known waits for these keys, before its body is read.
  */
 #include "api/jwt_use.h"
 

@@ -5,7 +5,7 @@ import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { Issuer, jwt, makeKey } from '../lib/issuer.mjs'
-import { World, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
+import { World, eventually, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
 
 const definitions = {
   tools: [{ name: 'nap', builtin: { do: 'sleep', for: '10m' }, effect: 'idempotent', timeout: '20m', terminal: true }],
@@ -285,6 +285,18 @@ await run(new World(), async (world) => {
     const described = { tools: definitions.tools.map((tool) => ({ ...tool, description: 'nap '.repeat(500) })) }
     const { status, text } = await calm(admin({}, { key: other }), 'POST', '/v1/definitions', described)
     expectEqual(status, 200, `a body waits for the key: ${text}`)
+  })
+
+  await promise('a JWT that was accepted is refused once its key is another one of the same name', async () => {
+    const key = issuer.keys[0]
+    const token = admin({}, { key })
+    for (let i = 0; i < 3; i++) expectEqual((await calm(token)).status, 200, 'before')
+    const bent = `${token.slice(0, -9)}${token.at(-9) === 'A' ? 'B' : 'A'}${token.slice(-8)}`
+    expectEqual((await calm(bent)).status, 401, 'with another signature')
+    issuer.keys[0] = makeKey(key.kid, key.alg)
+    world.sagad.kill('SIGHUP')
+    await eventually('the old key is gone', async () => (await calm(token)).status === 401)
+    expectEqual((await calm(admin({}, { key: issuer.keys[0] }))).status, 200, 'the new key')
   })
 
   await promise('a flood of unknown keys asks the issuer a few times only, and harms no other token', async () => {

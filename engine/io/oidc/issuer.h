@@ -46,7 +46,7 @@ struct issuer_asking {
 
 /* Judges the token by the keys that are known. False: it names a key that is not, and the keys have to be read first.
  */
-bool issuer_judge(const struct issuer *issuer, struct issuer_asking *asking);
+bool issuer_judge(struct issuer *issuer, struct issuer_asking *asking);
 /* Has the keys read, then judges; `done` follows, never at once. False: it does not, because the keys may not be read
  * again yet, or too many wait; `code` and `err` are set. */
 bool issuer_wait(struct issuer *issuer, struct issuer_asking *asking);
