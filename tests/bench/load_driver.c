@@ -331,15 +331,19 @@ void driver_tell_errors(const struct driver *driver)
 
 /* --- the beginning and the end --- */
 
-static bool split_server(struct ctl *ctl, char host[256], char port[8])
+static bool split_server(struct ctl *ctl, char host[256], char port[8], bool *tls)
 {
-    const char *at = ctl->server + 7, *colon;
-    size_t len = strcspn(at, "/");
+    bool is_plain = strncmp(ctl->server, "http://", 7) == 0;
+    const char *at, *colon;
+    size_t len;
 
-    if (strncmp(ctl->server, "http://", 7) != 0) {
-        (void)usage_error(ctl, "it speaks plain http only");
+    *tls = strncmp(ctl->server, "https://", 8) == 0;
+    if (!is_plain && !*tls) {
+        (void)usage_error(ctl, "it speaks http and https only");
         return false;
     }
+    at = ctl->server + (*tls ? 8 : 7);
+    len = strcspn(at, "/");
     colon = memrchr(at, ':', len);
     if (colon && memchr(colon, ']', (size_t)(at + len - colon))) {
         colon = NULL; /* within an IPv6 address */
@@ -348,7 +352,7 @@ static bool split_server(struct ctl *ctl, char host[256], char port[8])
     bool bracketed = host_len > 2 && at[0] == '[';
 
     (void)snprintf(host, 256, "%.*s", (int)(bracketed ? host_len - 2 : host_len), bracketed ? at + 1 : at);
-    (void)snprintf(port, 8, "%.*s", colon ? (int)(at + len - colon - 1) : 2, colon ? colon + 1 : "80");
+    (void)snprintf(port, 8, "%.*s", colon ? (int)(at + len - colon - 1) : 3, colon ? colon + 1 : *tls ? "443" : "80");
     return true;
 }
 
@@ -357,13 +361,15 @@ int driver_open(struct driver *driver)
     struct ctl *ctl = driver->ctl;
     char host[256], port[8];
     struct err err = {0};
+    bool tls;
 
-    if (!split_server(ctl, host, port)) {
+    if (!split_server(ctl, host, port, &tls)) {
         return EXIT_USAGE;
     }
     bool v6 = strchr(host, ':') != NULL;
     struct wire_options options = {.host = host,
                                    .port = port,
+                                   .tls = tls,
                                    .connections = (size_t)driver->concurrency + (driver->watch ? 1 : 0),
                                    .on_answer = on_answer,
                                    .context = driver};

@@ -2,6 +2,8 @@
 #include "tests/bench/load_wire.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <gnutls/gnutls.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -22,6 +24,7 @@
 struct wire {
     struct wire_options options;
     int epoll;
+    gnutls_certificate_credentials_t credentials; /* with TLS only */
     struct wire_connection *connections;
     struct sockaddr_storage address;
     socklen_t address_len;
@@ -42,6 +45,63 @@ static void connection_watch(struct wire_connection *c, int operation)
                     &event); /* fails without memory only; then the run stands still and says so */
 }
 
+/* --- TLS --- */
+
+/* Shakes hands while the socket still blocks: that is no part of what is measured. */
+static bool tls_open(struct wire_connection *c)
+{
+    int code;
+
+    if (!c->wire->options.tls) {
+        return true;
+    }
+    if (gnutls_init(&c->tls, GNUTLS_CLIENT) != GNUTLS_E_SUCCESS) {
+        return false;
+    }
+    gnutls_transport_set_int(c->tls, c->fd);
+    if (gnutls_set_default_priority(c->tls) != GNUTLS_E_SUCCESS ||
+        gnutls_credentials_set(c->tls, GNUTLS_CRD_CERTIFICATE, c->wire->credentials) != GNUTLS_E_SUCCESS) {
+        return false;
+    }
+    do {
+        code = gnutls_handshake(c->tls);
+    } while (code < 0 && !gnutls_error_is_fatal(code));
+    return code == GNUTLS_E_SUCCESS && fcntl(c->fd, F_SETFL, O_NONBLOCK) == 0;
+}
+
+static void connection_close(struct wire_connection *c)
+{
+    if (c->tls) {
+        gnutls_deinit(c->tls);
+        c->tls = NULL;
+    }
+    (void)close(c->fd); /* what is on its way is wanted by nobody */
+    c->fd = -1;
+}
+
+/* As send() and recv() say it: below 0 with EAGAIN where nothing can be moved now. */
+static ssize_t tls_result(ssize_t n)
+{
+    if (n < 0) {
+        errno = n == GNUTLS_E_AGAIN || n == GNUTLS_E_INTERRUPTED ? EAGAIN : ECONNRESET;
+        return -1;
+    }
+    return n;
+}
+
+static ssize_t connection_send(struct wire_connection *c, const char *bytes, size_t len)
+{
+    return c->tls ? tls_result(gnutls_record_send(c->tls, bytes, len))
+                  : send(c->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static ssize_t connection_receive(struct wire_connection *c, char *bytes, size_t len)
+{
+    return c->tls ? tls_result(gnutls_record_recv(c->tls, bytes, len)) : recv(c->fd, bytes, len, MSG_DONTWAIT);
+}
+
+/* --- connections --- */
+
 static bool connection_open(struct wire_connection *c)
 {
     struct wire *wire = c->wire;
@@ -51,11 +111,10 @@ static bool connection_open(struct wire_connection *c)
     if (c->fd < 0) {
         return false;
     }
-    if (connect(c->fd, (const struct sockaddr *)&wire->address, wire->address_len) != 0) {
+    if (connect(c->fd, (const struct sockaddr *)&wire->address, wire->address_len) != 0 || !tls_open(c)) {
         int error = errno;
 
-        (void)close(c->fd); /* nothing was written */
-        c->fd = -1;
+        connection_close(c);
         errno = error;
         return false;
     }
@@ -71,8 +130,7 @@ static void connection_lost(struct wire_connection *c)
 {
     bool busy = c->busy;
 
-    (void)close(c->fd); /* what was on its way is lost anyhow */
-    c->fd = -1;
+    connection_close(c);
     c->busy = false;
     (void)connection_open(c); /* when it fails, wire_poll() tries again */
     if (busy) {
@@ -83,7 +141,7 @@ static void connection_lost(struct wire_connection *c)
 static void connection_write(struct wire_connection *c)
 {
     while (c->out_sent < c->out.len) {
-        ssize_t n = send(c->fd, c->out.ptr + c->out_sent, c->out.len - c->out_sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t n = connection_send(c, c->out.ptr + c->out_sent, c->out.len - c->out_sent);
 
         if (n > 0) {
             c->out_sent += (size_t)n;
@@ -177,7 +235,7 @@ static int answer_parse(const struct buffer *in, struct slice *body, int64_t *re
 static void connection_read(struct wire_connection *c)
 {
     static char block[READ_BYTES];
-    ssize_t n = recv(c->fd, block, sizeof(block), MSG_DONTWAIT);
+    ssize_t n = connection_receive(c, block, sizeof(block));
     struct slice body;
 
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
@@ -219,6 +277,9 @@ void wire_poll(struct wire *wire, int64_t timeout_us)
         if (c->fd >= 0 && (events[i].events & (EPOLLIN | EPOLLERR | EPOLLHUP))) {
             connection_read(c);
         }
+        while (c->fd >= 0 && c->tls && gnutls_record_check_pending(c->tls) > 0) {
+            connection_read(c); /* what has been taken from the socket already does not wake anybody */
+        }
     }
     for (size_t i = 0; count == 0 && i < wire->options.connections;
          i++) { /* nothing moves: those that could not be opened again */
@@ -252,6 +313,7 @@ enum err_code wire_open(const struct wire_options *options, struct wire **out, s
 
     wire->options = *options;
     wire->epoll = epoll_create1(EPOLL_CLOEXEC);
+    CHECK(!options->tls || gnutls_certificate_allocate_credentials(&wire->credentials) == GNUTLS_E_SUCCESS);
     wire->connections = memory_alloc(options->connections * sizeof(*wire->connections));
     memcpy(&wire->address, found->ai_addr, found->ai_addrlen);
     wire->address_len = found->ai_addrlen;
@@ -284,12 +346,15 @@ void wire_close(struct wire *wire)
         struct wire_connection *c = &wire->connections[i];
 
         if (c->fd >= 0) {
-            (void)close(c->fd); /* nothing is on its way that anybody wants */
+            connection_close(c);
         }
         buffer_fini(&c->out);
         buffer_fini(&c->in);
     }
     (void)close(wire->epoll); /* holds no data */
+    if (wire->credentials) {
+        gnutls_certificate_free_credentials(wire->credentials);
+    }
     free(wire->connections);
     free(wire);
 }

@@ -1,6 +1,7 @@
 /*
  * The wire of the load driver: many keep-alive connections on one epoll. It spends few instructions on each request, so
  * that the figures show the service and not the driver. It reads only what sagad sends: HTTP/1.1 with Content-Length.
+ * With TLS it believes every certificate: it measures a service on its own machine.
  */
 #ifndef TESTS_BENCH_LOAD_WIRE_H
 #define TESTS_BENCH_LOAD_WIRE_H
@@ -13,6 +14,7 @@ struct wire_connection;
 struct wire_options {
     const char *host, *port;
     size_t connections;
+    bool tls;
     /* Handles a whole answer; `body` is borrowed. The function may send on the same connection. Status 0 says that the
      * connection was lost, and is open again. */
     void (*on_answer)(struct wire_connection *connection, int status, struct slice body, void *context);
@@ -23,6 +25,7 @@ struct wire_connection {
     struct wire *wire;
     size_t index;
     int fd;
+    struct gnutls_session_int *tls; /* NULL: plain */
     bool busy, writable_wanted;
     struct buffer out, in;
     size_t out_sent;
