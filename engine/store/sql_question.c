@@ -88,7 +88,7 @@
     " filter (where r.priced > 0), sum(r.n - r.priced)::int8," \
     " max(r.place) = $5::int8 from (select " QUESTION_GROUP_KEYS ", r.currency, count(*) as n," \
     " min(r.opened_at) as oldest, max(r.opened_at) as newest, sum(r.cost) as cost," \
-    " count(*) filter (where r.cost <> 0) as priced, max(r.number) as number, max(r.place) as place from (select " \
+    " count(r.cost) as priced, max(r.number) as number, max(r.place) as place from (select " \
     FITS_ITSELF " and " FITS_BY_REMARK " and " FITS_BY_SAGA " as fits," \
     " case when $19::bool then q.tool end as tool," \
     " case when $20::bool then s.name end as saga_name, case when $21::bool then q.step end as step," \

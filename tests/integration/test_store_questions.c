@@ -86,8 +86,9 @@ static void fill_cases(void)
              "insert into sagad.escalation (shard, number, saga, namespace, opened_at, step, reason, body)"
              " select 5, 5 + 64 * n, case when n %% 2 = 0 then '%s'::uuid else '%s'::uuid end, 'filtered',"
              " timestamptz '2026-01-31 09:00:00Z' + n * interval '1 s', case when n < 5 then 'pay' end, case when n = 3"
-             " then 'stuck' else 'unknown' end, convert_to(case when n = 6 then '{}' else json_build_object('cost',"
-             " n * 100, 'currency', case when n %% 3 = 2 then 'EUR' when n = 4 then 'CHF' end, 'evidence', "
+             " then 'stuck' else 'unknown' end, convert_to(case when n = 6 then '{\"cost\":0}' else"
+             " json_build_object('cost', case when n <> 3 then n * 100 end, 'currency', case when n %% 3 = 2 then "
+             "'EUR' when n = 4 then 'CHF' end, 'evidence', "
              "json_build_object('tool', 'bank' || n %% 3, 'last_error', 'http-500'))::text end,"
              " 'UTF8') from generate_series(1, 6) as n",
              saga[0], saga[1]);
@@ -185,7 +186,7 @@ TEST(questions_are_counted_in_groups)
     assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
     assert_int_equal(list.count, 6); /* each case by itself, the newest first */
     assert_true(list.groups[0].tool.ptr == NULL && slice_is(list.groups[0].tags, "[\"ada\"]"));
-    assert_int_equal(list.groups[0].costless, 1);
+    assert_int_equal(list.groups[0].costless, 0);
     list.by = &by_saga;
     list.filter = (struct question_filter){.tools = tools, .tool_count = 2};
     assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
@@ -202,8 +203,8 @@ TEST(questions_are_counted_in_groups)
     assert_int_equal(list.groups[0].count, 1);
 }
 
-/* Groups of one, two and no currency. Cases 2 and 5 cost euros, case 4 francs, cases 1 and 3 nothing says what, and
- * case 6 nothing at all. */
+/* Groups of one, two and no currency. Cases 2 and 5 cost euros, case 4 francs, and of case 1 nothing says what it
+ * costs. Case 6 is known to cost nothing, and of case 3 nobody knows what it costs. */
 TEST(amounts_of_two_currencies_are_never_added)
 {
     const struct question_grouping all = {.tool = false}, by_reason = {.reason = true}, by_tool = {.tool = true};
@@ -215,15 +216,17 @@ TEST(amounts_of_two_currencies_are_never_added)
     assert_int_equal(list.groups[0].costless, 1);
     assert_true(slice_is(list.groups[0].costs, "{\"currency\":\"CHF\",\"micros\":400,\"cases\":1},"
                                                "{\"currency\":\"EUR\",\"micros\":700,\"cases\":2},"
-                                               "{\"currency\":null,\"micros\":400,\"cases\":2}"));
+                                               "{\"currency\":null,\"micros\":100,\"cases\":2}"));
     list.by = &by_reason;
     assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
     assert_int_equal(list.count, 2);
-    assert_true(slice_is(list.groups[1].costs, "{\"currency\":null,\"micros\":300,\"cases\":1}"));
+    assert_false(list.groups[1].costs.ptr);
+    assert_int_equal(list.groups[1].costless, 1);
     list.by = &by_tool;
     assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
     assert_int_equal(list.count, 4);
-    assert_true(!list.groups[2].tool.ptr && !list.groups[2].costs.ptr); /* the case without a tool costs nothing */
+    assert_false(list.groups[2].tool.ptr);
+    assert_true(slice_is(list.groups[2].costs, "{\"currency\":null,\"micros\":0,\"cases\":1}"));
 }
 
 static enum err_code remark(uint64_t n, enum remark_kind kind, struct uuid id, int64_t until_ms, bool *full)

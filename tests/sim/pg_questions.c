@@ -331,7 +331,7 @@ static void group_add(struct pg_call *call, struct group *group, const struct qu
         group->count == 0 || question->opened_ms < group->oldest_ms ? question->opened_ms : group->oldest_ms;
     group->newest_ms = question->opened_ms > group->newest_ms ? question->opened_ms : group->newest_ms;
     group->number = question->number > group->number ? question->number : group->number;
-    if (question->cost != 0) {
+    if (question->has_cost) {
         sums_add(call, group, question);
     } else {
         group->costless++;

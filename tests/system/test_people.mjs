@@ -449,6 +449,10 @@ await run(new World(), async (world) => {
   await promise('a debt that cost nothing is told from one of which nobody knows what it cost', async () => {
     receiver.says('pay', { status: 200, body: { id: 1 } }, { drop: true })
     const left = await world.until(await world.start('leaves', {}, {}))
+    const cases = (query) => world.api('GET', `/v1/escalations?saga=leaves&status=open${query}`)
+    const [unpriced] = (await cases('&group_by=saga')).json.items
+    const [asked] = (await cases('')).json.items
+    expectEqual([asked.cost, unpriced.costs, unpriced.without_cost], [null, [], 1], 'the case')
     expectEqual((await world.resolve(left.id, { action: 'abandon', note: 'it is late' })).status, 200, 'abandoned')
     const debts = (await world.api('GET', '/v1/debts?saga=leaves')).json.items
     expectEqual(

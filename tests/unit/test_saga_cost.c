@@ -122,6 +122,28 @@ TEST(an_estimate_is_held_back_until_a_person_says_whether_it_happened)
     assert_int_equal(t.saga.used.micros, 120);
 }
 
+TEST(a_cost_of_nothing_is_known_where_the_arguments_say_it)
+{
+    begin_estimated(&t, "${ .args.n * 0 }", 0);
+    assert_true(operation_cost_is_known(&t.saga, 0, DIRECTION_DO));
+}
+
+TEST(a_cost_of_nothing_is_not_known_before_there_is_the_result_that_says_it)
+{
+    begin_estimated(&t, "${ .result.fee }", 0);
+    assert_false(operation_cost_is_known(&t.saga, 0, DIRECTION_DO));
+}
+
+TEST(the_cost_of_a_tool_that_says_none_is_not_known)
+{
+    call_trial_open(&t, "{'micros':250}", NULL, NULL);
+    call_trial_register(&t, "{'name':'meter','builtin':{'do':'echo'},'effect':'once','terminal':true}");
+    assert_int_equal(CALL(&t, "meter", "a", "{'n':12}"), ERR_OK);
+    call_trial_timer(&t, "a");
+    settle_estimated(&t, 0);
+    assert_false(operation_cost_is_known(&t.saga, 0, DIRECTION_DO));
+}
+
 TEST(a_cost_that_depends_on_the_result_stays_unknown_when_a_person_says_that_it_happened)
 {
     begin_estimated(&t, "${ .result.fee }", 0);

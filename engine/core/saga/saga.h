@@ -336,6 +336,9 @@ bool saga_debt_in_doubt(const struct saga *saga, uint32_t step); /* nobody knows
 uint32_t saga_debt_count(const struct saga *saga);
 /* The `cost_micros` was computed from the arguments, and it is not known whether the call has happened. */
 bool operation_cost_is_estimated(const struct saga *saga, uint32_t step, enum direction direction);
+/* A `cost_micros` of 0 is a cost where the tool says so of these arguments, or of what has happened. Otherwise 0 only
+ * means that nothing was booked. */
+bool operation_cost_is_known(const struct saga *saga, uint32_t step, enum direction direction);
 bool saga_is_sound(const struct saga *saga); /* the invariants that one saga's state can show */
 
 /* --- inputs --- */

@@ -211,6 +211,18 @@ bool operation_cost_is_estimated(const struct saga *saga, uint32_t step, enum di
     return tool->cost.count > 0 && !template_uses_result(&tool->cost);
 }
 
+bool operation_cost_is_known(const struct saga *saga, uint32_t step, enum direction direction)
+{
+    const struct operation *op = operation_of(saga, step, direction);
+    const struct tool *tool = saga_tool(saga, step, direction);
+
+    if (op->cost_unknown.ptr || op->cost_micros != 0) {
+        return !op->cost_unknown.ptr;
+    }
+    return tool && template_is_set(&tool->cost) &&
+           (op->took_effect == TOOK_EFFECT_YES || (op->attempts > 0 && !template_uses_result(&tool->cost)));
+}
+
 enum took_effect saga_took_effect(const struct saga *saga, uint32_t step)
 {
     CHECK(step < saga->definition->step_count);

@@ -297,17 +297,33 @@ static void write_lost(struct json_writer *w, const struct operation *op)
 }
 
 /* Writes the currency only where the tool says one, so that a text that an earlier release wrote stays the same. */
-static void write_cost(struct json_writer *w, const struct saga *saga, uint32_t step, enum direction direction)
+static void write_cost_terms(struct json_writer *w, const struct saga *saga, uint32_t step, enum direction direction)
 {
     const struct tool *tool = saga_tool(saga, step, direction); /* NULL: a wait or a group, which costs nothing */
 
-    json_write_i64(w, "cost", operation_of(saga, step, direction)->cost_micros);
     if (tool && tool->currency.ptr) {
         json_write_slice(w, "currency", tool->currency);
     }
     if (operation_cost_is_estimated(saga, step, direction)) {
         json_write_bool(w, "cost_estimated", true);
     }
+}
+
+static void write_cost(struct json_writer *w, const struct saga *saga, uint32_t step, enum direction direction)
+{
+    json_write_i64(w, "cost", operation_of(saga, step, direction)->cost_micros);
+    write_cost_terms(w, saga, step, direction);
+}
+
+/* What a person decides about costs nothing, or nobody knows what it costs: these are not the same. */
+static void write_known_cost(struct json_writer *w, const struct saga *saga, uint32_t step, enum direction direction)
+{
+    if (operation_cost_is_known(saga, step, direction)) {
+        json_write_i64(w, "cost", operation_of(saga, step, direction)->cost_micros);
+    } else {
+        json_write_null(w, "cost");
+    }
+    write_cost_terms(w, saga, step, direction);
 }
 
 static void write_step(struct json_writer *w, const struct saga *saga, const struct breaker_waits *waits, uint32_t i,
@@ -670,7 +686,7 @@ static void write_escalation(const struct saga *saga, const struct record *resol
     if (open->step == STEP_NONE) {
         json_write_null(&w, "cost");
     } else {
-        write_cost(&w, saga, open->step, open->direction);
+        write_known_cost(&w, saga, open->step, open->direction);
     }
     json_write_raw(&w, "evidence", open->evidence);
     if (resolved) {

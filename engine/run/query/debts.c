@@ -42,17 +42,6 @@ static bool is_wanted(const struct debts *debts, const struct saga *saga, uint32
            (!debts->tool.len || slice_equal(saga_tool(saga, step, DIRECTION_DO)->name, debts->tool));
 }
 
-/* A cost of 0 is known where the tool says it of what has happened. Where no tool says a cost, or nobody knows whether
- * the effect is there, 0 only means that nothing was booked. */
-static bool cost_is_known(const struct saga *saga, uint32_t step)
-{
-    const struct operation *op = &saga->steps[step].forward;
-
-    return !op->cost_unknown.ptr &&
-           (op->cost_micros != 0 || (template_is_set(&saga_tool(saga, step, DIRECTION_DO)->cost) &&
-                                     saga_took_effect(saga, step) == TOOK_EFFECT_YES));
-}
-
 static void write_debt(const struct saga *saga, uint32_t step, struct buffer *out)
 {
     const struct operation *op = &saga->steps[step].forward;
@@ -71,7 +60,7 @@ static void write_debt(const struct saga *saga, uint32_t step, struct buffer *ou
     json_write_slice(&w, "tool", saga_tool(saga, step, DIRECTION_DO)->name);
     json_write_text(&w, "operation", key);
     json_write_text(&w, "took_effect", took_effect_name(saga_took_effect(saga, step)));
-    if (cost_is_known(saga, step)) {
+    if (operation_cost_is_known(saga, step, DIRECTION_DO)) {
         json_write_i64(&w, "cost", op->cost_micros);
     } else {
         json_write_null(&w, "cost");

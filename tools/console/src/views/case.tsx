@@ -82,7 +82,7 @@ function Known({ one, saga }: { one: Escalation; saga: Saga | null }) {
           )}
         </Fact>
         <Fact name="Probes">{evidence.probes ? `${evidence.probes}, none of which could tell` : 'none'}</Fact>
-        {one.cost ? (
+        {typeof one.cost === 'number' ? (
           <Fact name="At stake">
             {money(one.cost, one.currency ?? null)}
             {one.cost_estimated && ', by estimate'}

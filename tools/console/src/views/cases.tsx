@@ -226,7 +226,12 @@ function List({ route, me }: ViewProps) {
           ['Tool', (one) => <>{one.tool ?? <span class="muted">–</span>}</>],
           ['Why', (one) => <>{wordOf(one.reason)}</>],
           ['What was heard', (one) => <>{one.detail ?? one.error ?? <span class="muted">–</span>}</>],
-          ['At stake', (one) => <>{one.cost ? money(one.cost, one.currency ?? null) : <span class="muted">–</span>}</>],
+          [
+            'At stake',
+            (one) => (
+              <>{typeof one.cost === 'number' ? money(one.cost, one.currency ?? null) : <span class="muted">–</span>}</>
+            )
+          ],
           [
             'Asked',
             (one) => (
