@@ -2,6 +2,7 @@
 import { statSync, writeFileSync } from 'node:fs'
 import { createServer, request } from 'node:http'
 import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
 import { expect, expectEqual, promise, root } from '../lib/world.mjs'
 import { taskTime } from './thread.mjs'
 import { Visitor, digest, tokens, until } from './stage.mjs'
@@ -247,6 +248,69 @@ export async function session(world, browser) {
     await visitor.leaves()
     proxy.closeAllConnections()
     proxy.close()
+  })
+
+  // The page and its program may come from different versions, and the next look from the other one again.
+  await promise('two versions take turns behind a load balancer: the page says so, and goes on', async () => {
+    let ofOther = () => false
+    let files = 0
+    const balancer = createServer((asked, answered) => {
+      const { method, headers, url } = asked
+      const isFile = url.startsWith('/console/') && method === 'GET' && !url.includes('session')
+      const isOther = isFile && ofOther(files++)
+      if (isOther) delete headers['if-none-match'] // the ETags of the other version are others
+      const onward = request({ host: '127.0.0.1', port: world.port, method, path: url, headers }, async (answer) => {
+        if (!isOther || answer.statusCode !== 200) {
+          answered.writeHead(answer.statusCode, answer.headers)
+          return answer.pipe(answered)
+        }
+        const chunks = []
+        for await (const chunk of answer) chunks.push(chunk)
+        const { 'content-encoding': encoding, ...other } = answer.headers
+        const bytes = encoding === 'gzip' ? gunzipSync(Buffer.concat(chunks)) : Buffer.concat(chunks)
+        const isPage = answer.headers['content-type'].startsWith('text/html')
+        const body = isPage ? bytes.toString().replace(/data-version="[^"]*"/, 'data-version="2.0.0"') : bytes
+        answered.writeHead(200, { ...other, etag: '"of another version"', 'content-length': Buffer.byteLength(body) })
+        answered.end(body)
+      })
+      onward.on('error', () => answered.destroy())
+      asked.pipe(onward)
+    })
+    await new Promise((resolve) => balancer.listen(0, '127.0.0.1', resolve))
+    const visitor = await Visitor.arrives(browser, world)
+    const { page } = visitor
+    const note = page.getByText('sagad is of another version than this page now.')
+    // The reader looks at something else, and comes back.
+    const looksAway = () =>
+      page.evaluate(async () => {
+        for (const hidden of [true, false]) {
+          Object.defineProperty(document, 'hidden', { value: hidden, configurable: true })
+          document.dispatchEvent(new Event('visibilitychange'))
+          await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))
+        }
+      })
+    await page.goto(`http://127.0.0.1:${balancer.address().port}/console/`)
+    await page.getByLabel('Your token').fill('operator')
+    await page.keyboard.press('Enter')
+    await page.getByRole('link', { name: 'Sagas' }).click()
+    await page.getByRole('link', { name: 'first-good' }).waitFor()
+    ofOther = () => true
+    await looksAway()
+    await note.waitFor()
+    await page.getByRole('link', { name: 'first-good' }).click()
+    await page.getByRole('button', { name: 'Run again' }).waitFor()
+    ofOther = () => false
+    await looksAway()
+    await note.waitFor({ state: 'detached' })
+    ofOther = (n) => n % 2 === 0 // each file of a load from the other version than the one before
+    for (let i = 0; i < 2; i++) {
+      files = i
+      await page.reload()
+      await page.getByRole('button', { name: 'Run again' }).waitFor()
+    }
+    await visitor.leaves()
+    balancer.closeAllConnections()
+    balancer.close()
   })
 
   await promise('a person signs in and out; the page says who they are', async () => {

@@ -279,9 +279,15 @@ export class Visitor {
       expect(serious.length === 0, `${name} in ${theme}: axe has findings`, serious.join('\n'))
     }
     const size = this.page.viewportSize()
-    // The widths are those of a telephone, and, in the long form, of 1,280 px at 200 %.
-    for (const [width, called] of [[320, 'narrow'], ...(isThorough ? [[640, 'zoomed']] : [])]) {
-      await this.page.setViewportSize({ width, height: 640 })
+    // The widths are those of a telephone, and, in the long form, of 1,280 px at 200 % and of a screen of 4 K.
+    const more = isThorough
+      ? [
+          ['zoomed', 640],
+          ['wide', 3840, 2160]
+        ]
+      : []
+    for (const [called, width, height = 640] of [['narrow', 320], ...more]) {
+      await this.page.setViewportSize({ width, height })
       await this.shoots(`${name}-${called}`)
       const wide = await this.page.evaluate(() => document.documentElement.scrollWidth)
       expect(wide <= width, `${name}: fits into ${width} px`, wide)
