@@ -221,6 +221,25 @@ await run(new World(), async (world) => {
     ids.hold = hold.json.n
   })
 
+  await promise(
+    'whichever engine answers a verb, an admin sees what it is about, and an operator does not',
+    async () => {
+      const note = { note: 'by the test' }
+      for (const { port } of world.engines)
+        for (const role of ['operator', 'admin'])
+          for (const verb of ['resume', 'pause']) {
+            const headers = { authorization: `Bearer secret-of-${role}` }
+            const { status, text } = await world.calm(() => {
+              world.port = port
+              return world.api('POST', `/v1/sagas/${ids.waits}/${verb}`, note, { headers })
+            })
+            expect(status < 300, `${role}: ${verb}`, text)
+            if (role === 'operator') clean(text, `${verb} by an operator`)
+            else expect(text.includes(card), `${verb} by an admin shows the input`, text)
+          }
+    }
+  )
+
   // The values for the parts in braces; each combination of a route is asked.
   const values = () => ({
     id: [ids.pay, ids.undone, ids.doubt, ids.asks, ids.sum, ids.each, ids.parent, ids.waits, ids.leads, ids.open],
