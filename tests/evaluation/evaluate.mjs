@@ -3,8 +3,8 @@
 // effect of each kind when it ended completed, nothing when it was undone, and how many needed a person.
 //
 //   evaluate.mjs [--shop keys|ignores-keys|blind|all] [--runs N] [--seed N] [--agents N] [--engines N]
-//                [--chaos PERCENT] [--no-kills] [--first N] [--patience SECONDS] [--json FILE]
-//                [--mcp | --mixed]
+//                [--chaos PERCENT] [--no-kills] [--kill-every SECONDS] [--first N] [--patience SECONDS]
+//                [--json FILE] [--mcp | --mixed]
 //
 // --mcp: the agents speak the Model Context Protocol, through hosts of each kind (mcp_door.mjs); --mixed: every second
 // one does.
@@ -25,7 +25,8 @@ import { shops } from './wish.mjs'
 
 const usage =
   'usage: evaluate [--shop keys|ignores-keys|blind|all] [--runs N] [--seed N] [--agents N] [--engines N] ' +
-  '[--chaos PERCENT] [--no-kills] [--first N] [--patience SECONDS] [--json FILE] [--mcp | --mixed]'
+  '[--chaos PERCENT] [--no-kills] [--kill-every SECONDS] [--first N] [--patience SECONDS] [--json FILE] ' +
+  '[--mcp | --mixed]'
 
 function options() {
   try {
@@ -38,6 +39,7 @@ function options() {
         engines: { type: 'string', default: '2' },
         chaos: { type: 'string', default: '10' },
         'no-kills': { type: 'boolean', default: false },
+        'kill-every': { type: 'string', default: '1' },
         first: { type: 'string', default: '0' },
         patience: { type: 'string', default: '240' },
         json: { type: 'string' },
@@ -67,6 +69,7 @@ function options() {
       first: number('first'),
       patience: number('patience'),
       kills: !values['no-kills'],
+      killEvery: number('kill-every'),
       json: values.json,
       mcp: values.mcp,
       mixed: values.mixed
@@ -118,10 +121,12 @@ function tokensFile(path) {
   return path
 }
 
-// Kills engines at random and starts them again, one at a time.
+// Kills engines at random and starts them again, one at a time. Most of what an evaluation costs is the start of an
+// engine, so `seconds` between two kills decide how many wishes an hour has.
 class Nemesis {
-  constructor(world) {
+  constructor(world, seconds) {
     this.world = world
+    this.pause = seconds * 1000
     this.kills = 0
     this.working = this.work()
   }
@@ -130,7 +135,8 @@ class Nemesis {
     const { engines } = this.world
     try {
       while (!this.stopping) {
-        await sleep(100 + Math.random() * 1500)
+        for (const end = Date.now() + 100 + Math.random() * 1.6 * this.pause; Date.now() < end && !this.stopping;)
+          await sleep(Math.min(end - Date.now(), 500))
         if (this.stopping) break
         // Prefers an engine that works to one that looks on.
         let engine = engines[Math.floor(Math.random() * engines.length)]
@@ -223,7 +229,7 @@ async function evaluate(shop, wanted) {
       }
     })
     const person = new Person(clients.operator, books, { met: (item, operation) => trial.met(item, operation) })
-    const nemesis = wanted.kills ? new Nemesis(world) : undefined
+    const nemesis = wanted.kills ? new Nemesis(world, wanted.killEvery) : undefined
     const shown = progress(trial, Date.now(), wanted.runs)
     await trial.go()
     clearInterval(shown)

@@ -20,12 +20,15 @@ export class Person {
     this.working = this.work()
   }
 
+  // Two duties, and neither waits for the other: an agent that is suspended loses patience.
   async work() {
-    while (!this.stopping) {
-      await this.settle()
-      await this.resume()
-      await sleep(400)
+    const again = async (duty) => {
+      while (!this.stopping) {
+        await duty()
+        await sleep(400)
+      }
     }
+    await Promise.all([again(() => this.settle()), again(() => this.resume())])
   }
 
   async list(path) {
@@ -81,12 +84,13 @@ export class Person {
   async resume() {
     const paused = new Set([...this.waiting, ...(await this.list('/v1/sagas?status=paused')).map((saga) => saga.id)])
     this.waiting.clear()
-    for (const id of paused) {
-      const answer = await this.client.json('POST', `/v1/sagas/${id}/resume`, {
-        note: 'go on, and do not go in circles'
+    const note = { note: 'go on, and do not go in circles' }
+    await Promise.all(
+      [...paused].map(async (id) => {
+        const answer = await this.client.json('POST', `/v1/sagas/${id}/resume`, note)
+        this.resumed += answer.status === 200 || answer.status === 202
       })
-      this.resumed += answer.status === 200 || answer.status === 202
-    }
+    )
   }
 
   async stop() {

@@ -528,7 +528,8 @@ export class World {
     await this.setShop('/settings', settings)
   }
 
-  // Sends one request straight to the shop, as often as it takes.
+  // Sends one request straight to the shop, as often as it takes: a shop in trouble also answers with halves and
+  // rubbish.
   async atShop(method, path, body, key) {
     for (let tries = 0; ; tries++) {
       const answer = await ask({
@@ -539,8 +540,9 @@ export class World {
         headers: key ? { 'idempotency-key': key } : {},
         seconds: 2
       }).catch((error) => ({ error }))
-      if (answer.status < 300) return JSON.parse(answer.text)
-      if (answer.status < 500 && answer.status !== 429)
+      const whole = answer.status < 300 ? jsonOf(answer.text) : undefined
+      if (whole !== undefined) return whole
+      if (answer.status >= 300 && answer.status < 500 && answer.status !== 429)
         throw new Error(`${method} ${path}: ${answer.status} ${answer.text}`)
       if (tries > 50) throw answer.error ?? new Error(`${method} ${path}: ${answer.status} ${answer.text}`)
       await sleep(20)
