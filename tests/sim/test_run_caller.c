@@ -361,6 +361,41 @@ TEST(a_call_that_a_guard_refuses_says_when_to_come_again)
     }
 }
 
+/* A guard refused the call for a while, and the saga was undone meanwhile. Whoever comes again is told that it is over,
+ * however the call is repeated, and not to come again for ever. */
+TEST(a_call_that_a_guard_refused_is_over_when_its_saga_is)
+{
+    struct engine_request abort = {.in.change.verb = VERB_ABORT}, *request;
+    struct saga_id saga;
+    struct reply *reply;
+
+    stage_begin(&(struct stage_plan){
+        .definitions =
+            "{'tools':[{'name':'undo','builtin':{'tool':'undo'},'effect':'idempotent'},{'name':'seldom','builtin':{"
+            "'tool':'seldom'},'effect':'idempotent','compensate':{'tool':'undo'},'rate':{'limit':1,'per':'1h'}}]}",
+        .is_automatic = true});
+    saga = open_saga(0);
+    assert_int_equal(stage_wait(stage_ask(0, engine_call, stage_call_in(saga, "seldom", "{}", 5000)))->code, ERR_OK);
+    request = stage_call_in(saga, "seldom", "{}", 5000);
+    request->in.call.step = SLICE("again");
+    request->in.call.emission = SLICE("one");
+    reply = stage_wait(stage_ask(0, engine_call, request));
+    assert_int_equal(reply->code, ERR_RATE);
+    assert_true(reply->call.retry_after_ms > 0);
+    abort.in.change.saga = saga;
+    abort.in.change.input.abort.note = SLICE("not wanted any more");
+    (void)stage_expect(stage_ask(0, engine_change, &abort), ERR_OK);
+    for (int other = 0; other < 2; other++) {
+        stage_run(10000);
+        request = stage_call_in(saga, "seldom", "{}", 5000);
+        request->in.call.step = SLICE("again");
+        request->in.call.emission = other ? SLICE("two") : SLICE("one");
+        reply = stage_wait(stage_ask(0, engine_call, request));
+        assert_int_equal(reply->code, ERR_CLOSED);
+        assert_int_equal(reply->call.retry_after_ms, 0);
+    }
+}
+
 /* A person gives up a saga while one of its calls is under way. Nobody waits for that call any more. */
 TEST(a_client_of_a_saga_that_is_given_up_is_told_that_it_ended)
 {

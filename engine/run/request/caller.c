@@ -155,12 +155,23 @@ static int64_t until_again(const struct work *work, const struct saga *saga, uin
     return left > 1 ? left : 1;
 }
 
+static void refuse_closed(struct work *work)
+{
+    refuse_with(work, ERR_CLOSED, 0, "GET the saga to see how it ended; what is still wanted needs another one",
+                "the saga ended before this call was made");
+}
+
 static void answer_failed(struct work *work, const struct saga *saga, const struct operation *op)
 {
     enum err_code code = code_of_failure(op->error);
+    bool comes_too_late = saga->phase != PHASE_FORWARD && saga->definition->kind != SAGA_RUN; /* a run is woken */
     int64_t again_ms = code == ERR_TOOL_FAILED ? until_again(work, saga, work->calling->step) : 0;
     struct err err = {0};
 
+    if (comes_too_late && (code == ERR_RATE || code == ERR_BREAKER)) {
+        refuse_closed(work); /* nothing that was refused for a while is called there any more */
+        return;
+    }
     (void)err_set(&err, code,
                   code == ERR_TOOL_FAILED ? "the tool failed, and nothing took effect"
                                           : "the call was refused before it was sent");
@@ -192,8 +203,7 @@ static void answer_completed(struct work *work, const struct operation *op)
 static void answer_going_on(struct work *work, const struct saga *saga)
 {
     if (saga->phase == PHASE_ENDED) {
-        refuse_with(work, ERR_CLOSED, 0, "GET the saga to see how it ended; what is still wanted needs another one",
-                    "the saga ended before this call was made");
+        refuse_closed(work);
     } else if (work->calling->duplicate) {
         refuse_with(work, ERR_IN_FLIGHT, RETRY_AFTER_MS, "repeat the same call later, or GET the operation",
                     "the same operation is under way, and the time to wait is over");
