@@ -58,6 +58,8 @@
     X(METRIC_PAYLOADS_SEALED, "sagad_payloads_sealed_total", "Payloads sealed under the active of --payload-keys")     \
     X(METRIC_PAYLOADS_UNOPENED, "sagad_payloads_unopened_total", "Sealed payloads that did not open")                  \
     X(METRIC_SAGAS_UNREADABLE, "sagad_sagas_unreadable_total", "Times that the log of a saga made no sense")           \
+    X(METRIC_RESTS_KEPT_USED, "sagad_rests_kept_used_total",                                                           \
+      "Runs that a call brought back from memory, without a read")                                                     \
     X(METRIC_RESTS_DAMAGED, "sagad_rests_damaged_total",                                                               \
       "States of runs at rest that were damaged: their logs were read")                                                \
     X(METRIC_HTTP_SURPLUS, "sagad_http_surplus_total", "Connections beyond --connections-max, told to come again")

@@ -39,6 +39,7 @@ struct engine_options {
     size_t response_bytes_max; /* the bytes of a tool's answer */
     uint32_t calls_max;        /* under way at once; further ones queue */
     uint32_t exec_max;         /* child processes at once */
+    size_t rests_bytes_max;    /* memory for states of runs at rest, see saga/rests.h; 0: none is kept */
     int64_t park_after_ms;     /* a saga at rest leaves memory after so long */
     int64_t park_ahead_ms;     /* a saga stays in memory when it goes on sooner than that */
     int64_t key_look_ms;   /* small bundles of keys are put together after so long (store/batch/keys.c); 0: the store's

@@ -17,9 +17,15 @@ static const char definitions[] =
     "{'name':'look_again','builtin':{'tool':'look_again'},'effect':'read','timeout':'1h'}],"
     "'sagas':[{'name':'s','steps':[{'id':'a','call':'t','with':{}}]}]}";
 
+/* These tests are about what is read, so nothing is kept that would make a read needless. */
+static void keep_no_rests(struct engine_options *options)
+{
+    options->rests_bytes_max = 0;
+}
+
 static void begin(void)
 {
-    stage_begin(&(struct stage_plan){.definitions = definitions, .is_automatic = true});
+    stage_begin(&(struct stage_plan){.definitions = definitions, .tweak = keep_no_rests, .is_automatic = true});
 }
 
 /* --- somebody who asks --- */

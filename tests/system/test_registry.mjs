@@ -936,6 +936,10 @@ await run(new World(), async (world) => {
     const found = world.sagactl(['replay', saga])
     expectEqual(found.status, 1, 'replay')
     expect(/the state at rest .* is not what its log folds to/.test(found.stdout), 'its sentence', found.stdout)
+    // The engine with which the run went to rest has kept the state in memory; the next one reads it.
+    world.sagad.kill('SIGTERM')
+    await world.sagad.ended
+    await world.startSagad()
     const again = status(await call(sleeper.name, 'charge_keyed', { step: 'pay' }), 200)
     expectEqual(again.json.result, sleeper.first.json.result, 'the stored result')
     expect(

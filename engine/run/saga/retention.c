@@ -28,6 +28,7 @@
 #include "base/metric.h"
 #include "run/saga/due.h"
 #include "run/saga/live.h"
+#include "run/saga/rests.h"
 #include "run/saga/retention_rules.h"
 #include "run/saga/saga_room.h"
 #include "run/shard/shard.h"
@@ -164,6 +165,7 @@ static void retention_begin(struct due *due, size_t i)
     } else if (shard->state == SHARD_OWNED) {
         struct removal *removal = arena_alloc(&due->arena, sizeof(*removal));
 
+        rests_drop(engine, row->saga);
         removal->retention = retention;
         removal->forget = (struct forget){.saga = row->saga,
                                           .shard = row->shard,

@@ -6,6 +6,7 @@
 #include "run/saga/cases.h"
 #include "run/saga/forgotten.h"
 #include "run/saga/park.h"
+#include "run/saga/rests.h"
 #include "run/saga/retention.h"
 #include "run/saga/scheduler.h"
 #include "run/saga/summon.h"
@@ -17,6 +18,7 @@ void saga_room_init(struct engine *engine)
 
     room->lives = lives_new(engine);
     room->summoner = summoner_new();
+    room->rests = rests_new(engine);
     room->turns = turns_new();
     room->cases = cases_new();
     room->forgotten = forgotten_new();
@@ -36,6 +38,7 @@ void saga_room_fini(struct engine *engine)
     forgotten_free(room->forgotten);
     cases_free(engine);
     turns_free(room->turns);
+    rests_free(room->rests);
     summoner_free(room->summoner);
     lives_free(room->lives);
     free(room);

@@ -9,6 +9,7 @@ struct engine;
 struct saga_room {
     struct lives *lives;         /* live.c */
     struct summoner *summoner;   /* summon.c */
+    struct rests *rests;         /* rests.c */
     struct turns *turns;         /* turn.c */
     struct cases *cases;         /* cases.c */
     struct forgotten *forgotten; /* forgotten.c */

@@ -12,6 +12,7 @@
 #include "run/saga/cases.h"
 #include "run/saga/live.h"
 #include "run/saga/park.h"
+#include "run/saga/rests.h"
 #include "run/saga/retention.h"
 #include "run/saga/saga_room.h"
 #include "run/shard/shard.h"
@@ -201,11 +202,9 @@ static void summoning_deliver(struct summoning *summoning, struct live *live)
     live_ready(live);
 }
 
-static void live_has_come(struct summoning *summoning, struct live *live)
+static void live_has_come(struct engine *engine, struct live *live)
 {
-    struct engine *engine = summoning->engine;
-
-    case_readable(engine, summoning->id);
+    case_readable(engine, live->saga.id);
     live->interrupted = live->saga.phase != PHASE_ENDED;
     live_enter(live);
     /* All other sagas that have not ended are in memory since the shard was gained. */
@@ -220,7 +219,7 @@ static struct live *live_read(struct summoning *summoning, const struct stored_t
         live_from_log(summoning->engine, summoning->shard, summoning->id, summoning->namespace, turns, count, err);
 
     if (live) {
-        live_has_come(summoning, live);
+        live_has_come(summoning->engine, live);
     }
     return live;
 }
@@ -235,7 +234,7 @@ static struct live *live_read_rest(struct summoning *summoning)
                                        run->rest_seq, run->rest, &err);
 
     if (live) {
-        live_has_come(summoning, live);
+        live_has_come(summoning->engine, live);
     } else if (err.code == ERR_CORRUPT) {
         metric_add(METRIC_RESTS_DAMAGED, 1);
         log_warn("rest_damaged", LOG_UUID("saga", &summoning->id.uuid), LOG_I64("seq", run->rest_seq), LOG_ERR(&err));
@@ -447,18 +446,30 @@ static void run_by_id(struct summoning *summoning)
     summoning_free(summoning);
 }
 
+/* Is the run in memory, or being read, without its name? */
+static bool is_here_by_id(const struct engine *engine, struct saga_id id, struct slice namespace)
+{
+    const struct map *under_way = &engine->saga_room->summoner->under_way;
+    struct digest by_id;
+
+    if (live_find(engine, id)) {
+        return true;
+    }
+    if (under_way->count == 0) {
+        return false;
+    }
+    by_id = key_of_id(id, namespace);
+    return map_find(under_way, &by_id, sizeof(by_id)) != NULL;
+}
+
 /*
  * May the run be made from what was read? It was read after its last turn of ours was told as durable, if it has
  * not been here meanwhile. A summoning by its id reads the log, too: then that one makes the run, and this one nothing.
  */
 static bool may_be_made(const struct summoning *summoning)
 {
-    struct engine *engine = summoning->engine;
-    struct digest by_id = key_of_id(summoning->run.id, summoning->namespace);
-
     return (summoning->run.turns || summoning->run.rest.ptr) && !summoning->is_stale &&
-           !live_find(engine, summoning->run.id) &&
-           !map_find(&engine->saga_room->summoner->under_way, &by_id, sizeof(by_id));
+           !is_here_by_id(summoning->engine, summoning->run.id, summoning->namespace);
 }
 
 static void summoning_on_run(struct store_read *read)
@@ -506,6 +517,27 @@ void summoner_run_left(const struct engine *engine, const struct digest *run)
     }
 }
 
+/* Makes a run from the state that this engine keeps of it. Returns NULL when it has to be read. */
+static struct live *live_kept(struct engine *engine, struct shard *shard, const struct digest *key,
+                              struct slice namespace)
+{
+    struct rest_kept kept;
+    struct err err = {0};
+    struct live *live;
+
+    if (!rests_find(engine, key, &kept) || is_here_by_id(engine, kept.id, namespace)) {
+        return NULL;
+    }
+    live = live_from_rest(engine, shard, kept.id, namespace, kept.seq, kept.bytes, &err);
+    if (live) {
+        metric_add(METRIC_RESTS_KEPT_USED, 1);
+        live_has_come(engine, live);
+    } else {
+        rests_drop(engine, kept.id);
+    }
+    return live;
+}
+
 void live_deliver_run(struct engine *engine, struct slice namespace, struct slice run, struct mail *mail)
 {
     struct digest key = run_digest(namespace, run);
@@ -526,6 +558,11 @@ void live_deliver_run(struct engine *engine, struct slice namespace, struct slic
     if (!summoning) {
         if (is_full(engine, false)) {
             mail_refuse(mail, ERR_BUSY, too_many);
+            return;
+        }
+        live = live_kept(engine, &engine->shards[number], &key, namespace);
+        if (live) {
+            live_send(live, mail);
             return;
         }
         summoning = summoning_new(engine, &engine->shards[number], &key, namespace);

@@ -16,6 +16,7 @@
 #include "run/query/health.h"
 #include "run/saga/live.h"
 #include "run/saga/park.h"
+#include "run/saga/rests.h"
 #include "run/saga/retention.h"
 #include "run/saga/saga_room.h"
 #include "run/saga/turn_state.h"
@@ -208,6 +209,7 @@ static void turn_apply(struct turn *turn)
         intake_work_ended(live->engine); /* an accepted call has ended */
     }
     if (live->saga.definition->kind == SAGA_RUN) {
+        rests_turn(live, turn->append.rest);
         return; /* a run is no saga that anybody started or waits for */
     }
     if (turn->append.start) {
@@ -231,6 +233,9 @@ static void on_appended(struct append *append)
 
     histogram_observe_us(HISTOGRAM_COMMIT, us);
     intake_turn_over(engine, &turn->link, append->start && !append->from_inbox, us);
+    if (append->code != ERR_OK) {
+        rests_drop(engine, live->saga.id); /* what the database has of the run is not known for sure */
+    }
     if (append->code == ERR_OK && !live->dropped) {
         turn_apply(turn);
     } else if (append->code == ERR_FENCED && !live->dropped) {

@@ -18,6 +18,7 @@
 #include "run/saga/forgotten.h"
 #include "run/saga/live.h"
 #include "run/saga/park.h"
+#include "run/saga/rests.h"
 #include "run/shard/handover.h"
 
 /* A saga whose log makes no sense is left alone and reported; the others go on. */
@@ -173,6 +174,7 @@ void shard_leave(struct shard *shard)
     struct engine *engine = shard->engine;
 
     shard->state = SHARD_NONE;
+    rests_leave(engine, shard->number);
     gauge_add(GAUGE_ESCALATIONS_OPEN, -shard->escalations_open);
     shard->escalations_open = 0;
     cases_leave(shard);
