@@ -103,6 +103,13 @@ const rows = [
     of: (r) => r.w1_1024?.commits_per_saga
   },
   { id: 'hits', text: 'a registry hit against a new call', must: 3, aim: 8, of: (r) => r.w5?.ratio },
+  {
+    id: 'hits_http',
+    text: 'a registry hit against a new call over HTTP',
+    must: 3,
+    aim: 8,
+    of: (r) => r.w5_http?.ratio
+  },
   { id: 'mcp', text: 'a call through /mcp against /v1/operations', must: 0.7, aim: 0.9, of: (r) => r.mcp?.ratio },
   {
     id: 'held',

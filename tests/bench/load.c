@@ -14,6 +14,7 @@ static const char help[] =
     "bench-load --saga NAME [--input JSON|@FILE] [--sagas N | --seconds S] [--concurrency C] [--rate R]\n"
     "              [--warmup N] [--steps K] [--id-prefix TEXT] [--batch B] [--in-flight F] [--no-wait]\n"
     "bench-load --calls TOOL [--args JSON|@FILE] [--duplicates] [--mcp] [--rounds R]\n"
+    "              [--only new|repeated|mcp] [--run-prefix TEXT] [--made N]\n"
     "              [--number N | --seconds S] [--per-run K] [--pause S] [--concurrency C] [--rate R] [--warmup N]\n"
     "\n"
     "Starts sagas over the public API, each with ?wait, and counts each until its end. Prints sagas\n"
@@ -40,6 +41,8 @@ static const char help[] =
     "  --per-run K       so many calls in each run, each of a scope of its own (default 1)\n"
     "  --pause S         seconds between new calls and their repeats: runs rest after 15\n"
     "                    s, and a repeat then finds them asleep (default 0)\n"
+    "  --only KIND       one round of this kind and no other: new, mcp, or repeated, of the --made N calls of\n"
+    "                    an earlier run of this program with the same --run-prefix\n"
     "  --rounds R        rounds of each kind (default 3 with --duplicates or --mcp, else 1); medians\n"
     "                    are shown\n"
     "\n"
@@ -52,7 +55,7 @@ static const char help[] =
 
 struct load_words { /* as they were written */
     const char *saga, *input, *sagas, *steps, *id_prefix, *batch, *in_flight;
-    const char *tool, *args, *number, *per_run, *pause, *rounds;
+    const char *tool, *args, *number, *per_run, *pause, *rounds, *only, *run_prefix, *made;
     const char *seconds, *concurrency, *rate, *warmup;
     bool duplicates, mcp, no_wait;
 };
@@ -82,6 +85,8 @@ static int run_calls(struct ctl *ctl, const struct load_words *words)
                                    .per_run = 1,
                                    .duplicates = words->duplicates,
                                    .mcp = words->mcp,
+                                   .only = words->only,
+                                   .run_prefix = words->run_prefix,
                                    .rounds = words->duplicates || words->mcp ? 3 : 1};
 
     if (words->sagas || words->steps || words->id_prefix || words->input || words->batch || words->in_flight ||
@@ -97,8 +102,18 @@ static int run_calls(struct ctl *ctl, const struct load_words *words)
         !read_number(ctl, "--per-run", words->per_run, 1, INT64_MAX, &o.per_run) ||
         !read_number(ctl, "--pause", words->pause, 0, 3600, &o.pause_s) ||
         !read_number(ctl, "--rounds", words->rounds, 1, LOAD_ROUNDS_MAX, &o.rounds) ||
+        !read_number(ctl, "--made", words->made, 1, INT64_MAX, &o.made) ||
         (words->args && !read_json_argument(ctl, "--args", words->args, &o.args))) {
         return EXIT_USAGE;
+    }
+    if (words->only && (words->duplicates || words->mcp || words->rounds)) {
+        return usage_error(ctl, "--only is one round of one kind: not with --duplicates, --mcp or --rounds");
+    }
+    if (words->only && strcmp(words->only, "repeated") == 0 && (o.made == 0 || !words->run_prefix)) {
+        return usage_error(ctl, "--only repeated takes --run-prefix and --made, of the calls that it repeats");
+    }
+    if (words->run_prefix && strlen(words->run_prefix) > 48) {
+        return usage_error(ctl, "--run-prefix is 48 bytes at most");
     }
     o.warmup = o.warmup < 0 ? o.concurrency : o.warmup;
     return load_calls(&o);
@@ -116,9 +131,9 @@ static int run_sagas(struct ctl *ctl, const struct load_words *words)
                                    .steps = -1};
 
     if (words->args || words->number || words->per_run || words->pause || words->rounds || words->duplicates ||
-        words->mcp) {
-        return usage_error(ctl,
-                           "--args, --number, --per-run, --pause, --rounds, --duplicates and --mcp are for --calls");
+        words->mcp || words->only || words->run_prefix || words->made) {
+        return usage_error(ctl, "--args, --number, --per-run, --pause, --rounds, --duplicates, --mcp, --only, "
+                                "--run-prefix and --made are for --calls");
     }
     if (!read_number(ctl, "--sagas", words->sagas, 1, INT64_MAX, &o.sagas) ||
         !read_number(ctl, "--seconds", words->seconds, 1, INT64_MAX / 1000000, &o.seconds) ||
@@ -158,6 +173,9 @@ static int load(struct ctl *ctl, int argc, char **argv)
                                      {"--rounds", &words.rounds, NULL, NULL},
                                      {"--duplicates", NULL, NULL, &words.duplicates},
                                      {"--mcp", NULL, NULL, &words.mcp},
+                                     {"--only", &words.only, NULL, NULL},
+                                     {"--run-prefix", &words.run_prefix, NULL, NULL},
+                                     {"--made", &words.made, NULL, NULL},
                                      {"--seconds", &words.seconds, NULL, NULL},
                                      {"--concurrency", &words.concurrency, NULL, NULL},
                                      {"--rate", &words.rate, NULL, NULL},

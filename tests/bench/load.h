@@ -31,6 +31,10 @@ struct load_calls_options {
     int64_t rounds;  /* at most LOAD_ROUNDS_MAX */
     bool duplicates; /* a round of repeats follows each round of new calls */
     bool mcp;        /* a round of other new calls, through /mcp, follows each round of new calls */
+    /* One round of one kind alone, by its name, so that what it costs can be measured from outside; else NULL. */
+    const char *only;
+    const char *run_prefix; /* of the names of runs; NULL: one that no other run of the program has */
+    int64_t made;           /* with `only` "repeated": as many calls were made under this prefix */
 };
 
 int load_calls(const struct load_calls_options *options); /* gives the exit code */

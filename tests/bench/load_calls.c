@@ -196,6 +196,9 @@ static void print_row(const char *name, const struct figures *figures, size_t ro
 
 static bool is_measured(const struct load_calls_options *o, enum kind kind)
 {
+    if (o->only) {
+        return strcmp(o->only, kind_names[kind]) == 0;
+    }
     return kind == KIND_NEW || (kind == KIND_REPEATED ? o->duplicates : o->mcp);
 }
 
@@ -227,6 +230,9 @@ static void report(const struct calls *calls, figures_of_kinds figures, size_t r
         } else {
             print_row(kind_names[kind], figures[kind], rounds);
         }
+        if (o->only) {
+            continue; /* there is nothing to hold it against */
+        }
         if (is_data && kind != KIND_NEW) {
             (void)printf(",\"%s\":{\"median\":%.2f,\"least\":%.2f,\"most\":%.2f}", ratio_names[kind], ratio.median,
                          ratio.least, ratio.most);
@@ -249,8 +255,24 @@ static void pause_for(int64_t seconds)
     }
 }
 
+static bool run_only(struct calls *calls, figures_of_kinds figures)
+{
+    calls->round = 1;
+    calls->made = (uint64_t)calls->o->made;
+    for (int kind = KIND_NEW; kind < KIND_COUNT; kind++) {
+        if (is_measured(calls->o, (enum kind)kind)) {
+            return run_round(calls, (enum kind)kind, &figures[kind][0]) && figures[kind][0].ended > 0;
+        }
+    }
+    (void)fprintf(stderr, "bench-load: \"%s\" is no kind of calls: new, repeated or mcp\n", calls->o->only);
+    return false;
+}
+
 static bool run_rounds(struct calls *calls, figures_of_kinds figures)
 {
+    if (calls->o->only) {
+        return run_only(calls, figures);
+    }
     for (int64_t i = 0; i < calls->o->rounds; i++) {
         calls->round = i + 1;
         if (!run_round(calls, KIND_NEW, &figures[KIND_NEW][i])) {
@@ -278,7 +300,9 @@ int load_calls(const struct load_calls_options *o)
                                      .begin = begin,
                                      .answered = answered},
                           .o = o,
-                          .prefix = arena_printf(&o->ctl->arena, "bench-%llx", (unsigned long long)now_ms())};
+                          .prefix = o->run_prefix
+                                        ? slice_of(o->run_prefix)
+                                        : arena_printf(&o->ctl->arena, "bench-%llx", (unsigned long long)now_ms())};
     figures_of_kinds figures = {0};
     int code = driver_open(&calls.driver);
 

@@ -27,6 +27,12 @@ static const struct program_case cases[] = {
     {"--calls t.one --number 100 --concurrency 4 --per-run 10 -o json", 0, "\"per_run\":10,\"rounds\":1"},
     {"--calls t.one --number 100 --concurrency 4 --mcp --rounds 2", 0, "through /mcp"},
     {"--calls t.one --number 100 --mcp --rounds 1 -o json", 0, "\"mcp_ratio\":"},
+    {"--calls t.one --number 50 --only new --run-prefix p --warmup 0 -o json", 0, "\"new\":"},
+    {"--calls t.one --number 50 --only mcp --warmup 0 -o json", 0, "\"mcp\":"},
+    {"--calls t.one --number 50 --only repeated --made 50", 2, "takes --run-prefix"},
+    {"--calls t.one --number 50 --only other --warmup 0", 1, "no kind of calls"},
+    {"--calls t.one --only new --duplicates", 2, "one round of one kind"},
+    {"--saga quick --only new", 2, "for --calls"},
     {"--calls t.nothing --number 5", 1, "404"},
 };
 

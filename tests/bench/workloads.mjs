@@ -7,6 +7,7 @@ import { sleep } from '../lib/world.mjs'
 export const transitions = { bench_w1: 4, bench_gone: 4, bench_w2: 6, bench_w3: 4 }
 
 const batchConnections = 4
+const clients64 = ['--concurrency', '64']
 
 function batchFor(inFlight) {
   return Math.min(1000, Math.max(1, Math.floor(inFlight / batchConnections)))
@@ -75,39 +76,31 @@ async function twoEngines({ rig, seconds }) {
   })
 }
 
-// Makes new calls outside sagas and then repeats them, which shows the cost of the registry's answer to a repeat. In a
-// round that is long enough the runs go to rest before the repeats come.
-async function duplicates({ rig, seconds }) {
-  const half = String(Math.max(1, Math.round(seconds / 2)))
-  const {
-    new: made,
-    repeated,
-    ratio,
-    talk
-  } = await rig.drive([
-    '--calls',
-    'bench.do',
-    '--duplicates',
-    '--rounds',
-    '1',
-    '--seconds',
-    half,
-    '--pause',
-    seconds >= 20 ? '17' : '0',
-    '--concurrency',
-    '64'
-  ])
-  const of = ({ per_second, latency_ms }) => ({ per_second, latency_ms })
-  return {
-    per_second: repeated.per_second,
-    of: 'repeats',
-    made: of(made),
-    repeated: of(repeated),
-    ratio: ratio.median,
-    errors: made.rounds[0].errors + repeated.rounds[0].errors,
-    ...(talk && { talk })
+// Makes new calls outside sagas and then repeats each of them once, which shows the cost of the registry's answer to a
+// repeat. In a round that is long enough the runs go to rest before the repeats come; a second repeat of a run would
+// find it in memory.
+let rounds = 0
+const repeatsOf =
+  (tool) =>
+  async ({ rig, seconds }) => {
+    const prefix = `w5-${tool}-${rounds++}`
+    const drive = (kind, ...args) =>
+      rig.drive(['--calls', tool, '--only', kind, '--run-prefix', prefix, '--warmup', '0', ...clients64, ...args])
+    const { new: made, talk } = await drive('new', '--seconds', String(Math.max(1, Math.round(seconds / 2))))
+    const count = String(made.rounds[0].calls)
+    if (seconds >= 20) await sleep(17000)
+    const { repeated, talk: more } = await drive('repeated', '--made', count, '--number', count)
+    const of = ({ per_second, latency_ms }) => ({ per_second, latency_ms })
+    return {
+      per_second: repeated.per_second,
+      of: 'repeats',
+      made: of(made),
+      repeated: of(repeated),
+      ratio: repeated.per_second / made.per_second,
+      errors: made.rounds[0].errors + repeated.rounds[0].errors,
+      ...((talk || more) && { talk: [talk, more].filter(Boolean).join('; ') })
+    }
   }
-}
 
 // Makes new calls through /v1/operations and through /mcp in turns, which shows what the protocol of agents costs.
 async function agents({ rig, seconds }) {
@@ -116,10 +109,7 @@ async function agents({ rig, seconds }) {
     new: made,
     mcp,
     mcp_ratio: ratio
-  } = await rig.drive([
-    ...['--calls', 'bench.do', '--mcp', '--rounds', '2', '--seconds', part],
-    ...['--concurrency', '64']
-  ])
+  } = await rig.drive([...['--calls', 'bench.do', '--mcp', '--rounds', '2', '--seconds', part], ...clients64])
   const errors = [...made.rounds, ...mcp.rounds].reduce((sum, round) => sum + round.errors, 0)
   const of = ({ per_second, latency_ms }) => ({ per_second, latency_ms })
   return { per_second: mcp.per_second, of: 'calls', made: of(made), mcp: of(mcp), ratio: ratio.median, errors }
@@ -246,7 +236,13 @@ export function measurements({ rig, reference: measured }) {
       name: 'W4 for_each over 100, single starts, 64 clients that wait',
       measure: sagas('bench_w4', [...single(64), '--input', hundred])
     },
-    { id: 'w5', workload: 'W5', name: 'W5 calls outside sagas and their repeats, 64 clients', measure: duplicates },
+    {
+      id: 'w5',
+      workload: 'W5',
+      name: 'W5 calls outside sagas of a tool that does nothing, and their repeats, 64 clients',
+      measure: repeatsOf('bench.do')
+    },
+    { id: 'w5_http', workload: 'W5', name: 'W5 the same of a tool over HTTP', measure: repeatsOf('bench.ask') },
     { id: 'mcp', workload: 'mcp', name: 'calls through /mcp beside /v1/operations, 64 clients', measure: agents },
     { id: 'commit_32', workload: 'ref', name: '(iii) commits of one row, 32 clients', measure: ref('commit', 32) },
     {
