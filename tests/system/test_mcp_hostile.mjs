@@ -12,7 +12,7 @@ const sanitized = readFileSync(process.env.SAGAD).includes('__asan_init')
 const [hostileAddress, slowAddress, streamsAddress] = ['127.0.0.2', '127.0.0.3', '127.0.0.4']
 const connectionsMax = quick ? 256 : 1024
 const perAddress = connectionsMax / 4
-const streamsTried = quick ? 400 : 5000
+const streamsTried = quick ? 400 : 10000
 const memoryMax = (sanitized ? 384 : 96) * 1024 * 1024 // more than at the start; the sanitizer keeps freed memory
 
 const definitions = (shop) => ({
