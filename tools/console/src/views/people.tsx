@@ -129,7 +129,7 @@ const columns: Column<ActRow>[] = [
   [
     'From',
     (act) => (
-      <span class="muted">
+      <span class="muted nowrap">
         {[act.via === 'session' && 'the console', act.address].filter(Boolean).join(', ') || '–'}
       </span>
     )
