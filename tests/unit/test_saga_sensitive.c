@@ -80,6 +80,23 @@ TEST(a_value_is_masked_wherever_else_it_turns_up)
     close_trial();
 }
 
+/* Whoever chooses both can make them so alike that looking would take minutes. */
+TEST(a_text_that_nobody_has_looked_at_to_its_end_is_masked_whole)
+{
+    static char alike[20001];
+    char *input, *view;
+
+    memset(alike, 'a', sizeof(alike) - 1);
+    trial_open(&trial, OF(CHARGE));
+    buffer_init(&out, 1 << 20);
+    input = arena_text(&trial.arena, arena_printf(&trial.arena, "{'cards':[{'n':'%sc'}]}", alike));
+    view = arena_text(&trial.arena, arena_printf(&trial.arena, "{'detail':'%sb','note':'short','seq':1}", alike));
+    trial_start(&trial, input);
+    is_shown(view, "{'detail':'***','note':'***','seq':1}");
+    is_shown("{'detail':'short','seq':1}", "{'detail':'short','seq':1}"); /* another view begins anew */
+    close_trial();
+}
+
 TEST(words_of_our_own_stay_whatever_a_value_says)
 {
     open_with(OF(CHARGE), "{'cards':[{'n':'completed'},{'n':'charge'}]}");

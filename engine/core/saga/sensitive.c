@@ -5,9 +5,10 @@
 #include "base/json.h"
 #include "core/saga/machine.h"
 
-#define VALUE_BYTES_MIN 6 /* shorter ones are masked at their places only: they stand in too much else */
-#define VALUES_MAX 256    /* the values of one saga; more are masked at their places only */
-#define CUT_BYTES_MIN 4   /* the bytes at least of a value that a library has cut off with "..." */
+#define VALUE_BYTES_MIN 6  /* shorter ones are masked at their places only: they stand in too much else */
+#define VALUES_MAX 256     /* the values of one saga; more are masked at their places only */
+#define CUT_BYTES_MIN 4    /* the bytes at least of a value that a library has cut off with "..." */
+#define WORK_MAX (8 << 20) /* for one view, a tenth of a second at most; texts behind that are masked whole */
 #define TEXT_BYTES_MAX ((size_t)64 << 20)
 #define RESULT "/result"
 
@@ -17,6 +18,7 @@ struct sensitive { /* what is declared for one saga, and the values that stand t
     struct slice *given_items, *made_items;
     struct slice values[VALUES_MAX];
     size_t value_count;
+    size_t work; /* bytes that were compared: whoever chooses values and texts chooses how alike they are */
 };
 
 static const struct pointers nothing;
@@ -263,35 +265,35 @@ static bool begins_with(struct slice text, size_t at, struct slice value)
     return text.len - at >= value.len && memcmp(text.ptr + at, value.ptr, value.len) == 0;
 }
 
-/* The beginning of a value that somebody has cut off, as jq does in its messages. */
-static size_t cut_length(struct slice text, size_t at, struct slice value)
+/* How many bytes from `at` on are this value, or the beginning of it that somebody has cut off, as jq does in its
+ * messages; 0: none. */
+static size_t length_of(struct sensitive *s, struct slice text, size_t at, struct slice value)
 {
     size_t len = 0;
 
     while (len < value.len && at + len < text.len && text.ptr[at + len] == value.ptr[len]) {
         len++;
     }
-    return len >= CUT_BYTES_MIN && begins_with(text, at + len, SLICE("...")) ? len : 0;
+    s->work += len;
+    return len == value.len || (len >= CUT_BYTES_MIN && begins_with(text, at + len, SLICE("..."))) ? len : 0;
 }
 
 /* How many bytes from `at` on are a sensitive value, or the beginning of one; 0: none. */
-static size_t value_length(const struct sensitive *s, struct slice text, size_t at)
+static size_t value_length(struct sensitive *s, struct slice text, size_t at)
 {
     size_t longest = 0;
 
-    for (size_t i = 0; i < s->value_count; i++) {
-        size_t len = 0;
+    s->work += 1 + s->value_count / 16; /* most differ in their first byte */
+    for (size_t i = 0; i < s->value_count && s->work <= WORK_MAX; i++) {
+        size_t len = length_of(s, text, at, s->values[i]);
 
-        if (text.ptr[at] == s->values[i].ptr[0]) {
-            len = begins_with(text, at, s->values[i]) ? s->values[i].len : cut_length(text, at, s->values[i]);
-        }
         longest = len > longest ? len : longest;
     }
     return longest;
 }
 
-/* The text without the values; the text itself where there is none in it. */
-static struct slice text_without(const struct sensitive *s, struct slice text, struct arena *arena)
+/* The text without the values; the text itself where there is none in it. A mask where that takes too long. */
+static struct slice text_without(struct sensitive *s, struct slice text, struct arena *arena)
 {
     struct slice clean = text;
     struct buffer out;
@@ -301,7 +303,7 @@ static struct slice text_without(const struct sensitive *s, struct slice text, s
         return text;
     }
     buffer_init(&out, TEXT_BYTES_MAX);
-    for (size_t at = 0; at < text.len;) {
+    for (size_t at = 0; at < text.len && s->work <= WORK_MAX;) {
         size_t len = value_length(s, text, at);
 
         if (len == 0) {
@@ -313,7 +315,9 @@ static struct slice text_without(const struct sensitive *s, struct slice text, s
         at += len;
         copied = at;
     }
-    if (copied > 0) {
+    if (s->work > WORK_MAX) {
+        clean = SLICE(SENSITIVE_MASK); /* nobody has looked at all of it */
+    } else if (copied > 0) {
         buffer_put(&out, text.ptr + copied, text.len - copied);
         clean = out.overflow ? SLICE(SENSITIVE_MASK) : arena_slice(arena, buffer_slice(&out));
     }
@@ -324,7 +328,7 @@ static struct slice text_without(const struct sensitive *s, struct slice text, s
 /* --- views --- */
 
 struct masking {
-    const struct sensitive *s;
+    struct sensitive *s;
     struct buffer *out;
     struct arena arena; /* the arena of this view */
     const char *copied; /* up to here the view stands in `out` */
@@ -496,7 +500,7 @@ static void mask_view(struct masking *m, struct slice value)
     UNREACHABLE();
 }
 
-static void mask(const struct sensitive *s, struct slice view, struct buffer *out)
+static void mask(struct sensitive *s, struct slice view, struct buffer *out)
 {
     struct masking m = {.s = s, .out = out, .copied = view.ptr};
 
