@@ -6,8 +6,8 @@
 
 #include "base/log.h"
 
-#define TIMEOUT_DEFAULT_MS 10000
-#define TIMEOUT_MAX_MS 600000
+#define COLLECTOR_TIMEOUT_DEFAULT_MS 10000
+#define COLLECTOR_TIMEOUT_MAX_MS 600000
 
 static const char *variable(const char *name)
 {
@@ -38,14 +38,40 @@ static int64_t timeout_of(const struct settings *settings)
         return ms;
     }
     if (!text) {
-        return TIMEOUT_DEFAULT_MS;
+        return COLLECTOR_TIMEOUT_DEFAULT_MS;
     }
-    if (!slice_to_i64(slice_of(text), &ms) || ms < 1 || ms > TIMEOUT_MAX_MS) {
+    if (!slice_to_i64(slice_of(text), &ms) || ms < 1 || ms > COLLECTOR_TIMEOUT_MAX_MS) {
         log_warn("otel_variable_ignored", LOG_TEXT("name", "OTEL_EXPORTER_OTLP_TIMEOUT"),
                  LOG_TEXT("note", "it is a number of milliseconds, at most 600000"));
-        return TIMEOUT_DEFAULT_MS;
+        return COLLECTOR_TIMEOUT_DEFAULT_MS;
     }
     return ms;
+}
+
+/* A variable that is wrong is told and ignored, as OpenTelemetry wants it; a setting that is wrong is refused later. */
+static void read_sampler(struct trace_settings *traces, const struct settings *settings)
+{
+    struct trace_sampler sampler;
+    struct err err = {0};
+
+    traces->sampler = settings_text(settings, "otlp-sampler");
+    traces->sampler_arg = settings_text(settings, "otlp-sampler-arg");
+    if (traces->sampler || traces->sampler_arg) {
+        return;
+    }
+    traces->sampler = variable("OTEL_TRACES_SAMPLER");
+    if (traces->sampler && strstr(traces->sampler, "traceidratio")) {
+        traces->sampler_arg = variable("OTEL_TRACES_SAMPLER_ARG");
+    }
+    if (trace_sampler_read(&sampler, traces->sampler, NULL, &err) != ERR_OK) {
+        log_warn("otel_variable_ignored", LOG_TEXT("name", "OTEL_TRACES_SAMPLER"),
+                 LOG_TEXT("note", "sagad does not know this sampler and records every trace"));
+        traces->sampler = NULL;
+    } else if (trace_sampler_read(&sampler, traces->sampler, traces->sampler_arg, &err) != ERR_OK) {
+        log_warn("otel_variable_ignored", LOG_TEXT("name", "OTEL_TRACES_SAMPLER_ARG"),
+                 LOG_TEXT("note", "it is no number from 0 to 1, and 1 is taken"));
+        traces->sampler_arg = NULL;
+    }
 }
 
 struct trace_settings traces_read(const struct settings *settings)
@@ -73,6 +99,7 @@ struct trace_settings traces_read(const struct settings *settings)
         return (struct trace_settings){.queue_max = traces.queue_max};
     }
     traces.timeout_ms = timeout_of(settings);
+    read_sampler(&traces, settings);
     if (strcmp(protocol, "grpc") == 0) {
         log_warn("otel_protocol", LOG_TEXT("asked", protocol), LOG_TEXT("spoken", "http/json"),
                  LOG_TEXT("note", "the endpoint must be that of OTLP over HTTP, most often port 4318"));

@@ -34,6 +34,16 @@
          0,                                                                                                            \
          "attributes of the resource of the traces: NAME=VALUE with commas between",                                   \
          false},                                                                                                       \
+        {"otlp-sampler",                                                                                               \
+         SETTING_TEXT,                                                                                                 \
+         NULL,                                                                                                         \
+         NULL,                                                                                                         \
+         0,                                                                                                            \
+         0,                                                                                                            \
+         "which traces are recorded: always_on, always_off, traceidratio, or one of them behind parentbased_: then "   \
+         "the traceparent of a start decides where there is one (default: parentbased_always_on)",                     \
+         false},                                                                                                       \
+        {"otlp-sampler-arg", SETTING_TEXT, NULL, NULL, 0, 0, "of traceidratio, from 0 to 1 (default: 1)", false},      \
     {                                                                                                                  \
         "otlp-queue", SETTING_NUMBER, NULL, "2048", 1, 1000000,                                                        \
             "ended sagas whose traces wait to be sent; those beyond are dropped and counted", false                    \

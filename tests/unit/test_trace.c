@@ -11,6 +11,7 @@
 #define PARENT "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 static struct trial trial;
+static const struct trace_sampler all = {.asks_parent = true, .below = TRACE_SAMPLE_ALL};
 
 /* Folds the log of the trial anew, as the exporter does. From record `taken_from` on another engine has the saga. */
 static struct trace traced(struct saga *saga, uint64_t taken_from)
@@ -190,7 +191,7 @@ TEST(ids_of_spans_are_hexadecimal_and_the_same_each_time)
     assert_true(slice_is(text_of(of_saga, "startTimeUnixNano"), "1700000000000000000"));
     assert_true(slice_is(text_of(of_saga, "endTimeUnixNano"), "1700000000100000000"));
     /* The receiver was told the span before there was one. */
-    struct slice told = trace_parent(&saga, &trace.attempts[0].key, 1, parent);
+    struct slice told = trace_parent(&saga, &trace.attempts[0].key, 1, &all, parent);
     struct slice is = arena_printf(&trial.arena, "00-%.*s-%.*s-01", SLICE_ARG(text_of(attempt, "traceId")),
                                    SLICE_ARG(text_of(attempt, "spanId")));
 
@@ -241,12 +242,70 @@ TEST(a_saga_goes_on_with_the_trace_of_whoever_started_it)
         assert_true(slice_is(text_of(of_saga, "traceId"), "4bf92f3577b34da6a3ce929d0e0e4736"));
         assert_true(slice_is(text_of(of_saga, "parentSpanId"), "00f067aa0ba902b7"));
         assert_true(slice_is(text_of(of_saga, "traceState"), "a=b"));
-        assert_int_equal(trace_is_wanted(&saga), flags[i].is_wanted);
-        struct slice told = trace_parent(&saga, NULL, 0, parent);
+        assert_int_equal(trace_is_wanted(&saga, &all), flags[i].is_wanted);
+        struct slice told = trace_parent(&saga, NULL, 0, &all, parent);
 
         assert_int_equal(told.ptr[told.len - 1], flags[i].is_wanted ? '1' : '0');
         trial_close_sound(&trial);
     }
+}
+
+/* The last 64 bits of the trace id of PARENT are a3ce929d0e0e4736: of 2^64 they are 0.6399. */
+TEST(a_sampler_records_a_part_of_the_traces_and_the_receiver_is_told)
+{
+    static const struct {
+        const char *name;
+        const char *parent;
+        struct trace_sampler sampler;
+        bool is_wanted;
+    } samplers[] = {
+        {"none", PARENT, {false, 0}, false},
+        {"a ratio below", PARENT, {false, (uint64_t)(0.63 * (double)TRACE_SAMPLE_ALL)}, false},
+        {"a ratio above", PARENT, {false, (uint64_t)(0.65 * (double)TRACE_SAMPLE_ALL)}, true},
+        {"the parent, although the ratio is below", PARENT, {true, (uint64_t)(0.63 * (double)TRACE_SAMPLE_ALL)}, true},
+        {"the parent, although there is none of them", PARENT, {true, 0}, true},
+        {"all, although the parent is not recorded",
+         "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00",
+         {false, TRACE_SAMPLE_ALL},
+         true},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(samplers); i++) {
+        struct saga saga;
+        char parent[TRACE_PARENT_BYTES];
+
+        trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}"));
+        assert_int_equal(
+            trial_input(&trial, (struct saga_input){.type = SAGA_INPUT_START,
+                                                    .start = {.input = SLICE("{}"),
+                                                              .trace = {slice_of(samplers[i].parent), SLICE_NONE}}}),
+            ERR_OK);
+        trial_play(&trial, "a");
+        (void)traced(&saga, 0);
+        struct slice told = trace_parent(&saga, NULL, 0, &samplers[i].sampler, parent);
+
+        if (trace_is_wanted(&saga, &samplers[i].sampler) != samplers[i].is_wanted ||
+            told.ptr[told.len - 1] != (samplers[i].is_wanted ? '1' : '0')) {
+            fail_msg("%s: %s", samplers[i].name, parent);
+        }
+        trial_close_sound(&trial);
+    }
+}
+
+TEST(a_ratio_records_about_so_many_sagas_of_their_own_traces)
+{
+    const struct trace_sampler tenth = {true, TRACE_SAMPLE_ALL / 10};
+    struct saga saga;
+    int recorded = 0;
+
+    completes();
+    (void)traced(&saga, 0);
+    for (uint32_t i = 0; i < 10000; i++) {
+        memcpy(saga.id.uuid.bytes, &i, sizeof(i));
+        recorded += trace_is_wanted(&saga, &tenth);
+    }
+    assert_in_range(recorded, 900, 1100);
+    trial_close_sound(&trial);
 }
 
 TEST(spans_and_events_have_a_bound_and_what_is_beyond_is_counted)

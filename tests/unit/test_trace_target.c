@@ -80,6 +80,45 @@ TEST(a_target_is_read_or_refused_with_a_sentence)
     }
 }
 
+TEST(a_sampler_is_read_as_opentelemetry_names_it)
+{
+    static const struct {
+        const char *name, *arg;
+        bool asks_parent;
+        uint64_t below;
+        const char *why; /* NULL: it is good */
+    } samplers[] = {
+        {NULL, NULL, true, TRACE_SAMPLE_ALL, NULL},
+        {"always_on", NULL, false, TRACE_SAMPLE_ALL, NULL},
+        {"always_off", NULL, false, 0, NULL},
+        {"traceidratio", "0.5", false, TRACE_SAMPLE_ALL / 2, NULL},
+        {"traceidratio", "0", false, 0, NULL},
+        {"traceidratio", NULL, false, TRACE_SAMPLE_ALL, NULL},
+        {"parentbased_always_on", NULL, true, TRACE_SAMPLE_ALL, NULL},
+        {"parentbased_always_off", NULL, true, 0, NULL},
+        {"parentbased_traceidratio", "1.0", true, TRACE_SAMPLE_ALL, NULL},
+        {"jaeger_remote", NULL, false, 0, "--otlp-sampler is none that sagad knows"},
+        {NULL, "0.1", false, 0, "--otlp-sampler-arg needs a sampler that has a ratio"},
+        {"always_on", "0.1", false, 0, "--otlp-sampler-arg needs a sampler that has a ratio"},
+        {"traceidratio", "", false, 0, "--otlp-sampler-arg is no ratio"},
+        {"traceidratio", "1.5", false, 0, "--otlp-sampler-arg is no ratio"},
+        {"traceidratio", "-1", false, 0, "--otlp-sampler-arg is no ratio"},
+        {"traceidratio", "nan", false, 0, "--otlp-sampler-arg is no ratio"},
+        {"traceidratio", "0.1.2", false, 0, "--otlp-sampler-arg is no ratio"},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(samplers); i++) {
+        struct trace_sampler sampler = {0};
+        struct err err = {0};
+        enum err_code code = trace_sampler_read(&sampler, samplers[i].name, samplers[i].arg, &err);
+
+        if (code != (samplers[i].why ? ERR_CONFIG : ERR_OK) || sampler.asks_parent != samplers[i].asks_parent ||
+            sampler.below != samplers[i].below || (samplers[i].why && strcmp(err.message, samplers[i].why) != 0)) {
+            fail_msg("%zu: %s", i, err.message);
+        }
+    }
+}
+
 TEST(headers_are_sent_decoded_beside_the_type)
 {
     struct trace_target target;

@@ -52,10 +52,21 @@ void trace_add(struct trace *trace, const struct saga *saga, const struct record
 /* Writes the spans of a saga that has ended, as elements of the array that is open in `w`. */
 void trace_write(const struct trace *trace, const struct saga *saga, struct json_writer *w);
 
-/* False: whoever started the saga said that its trace is not recorded. Runs have no end, and so no trace. */
-bool trace_is_wanted(const struct saga *saga);
+#define TRACE_SAMPLE_ALL ((uint64_t)1 << 63)
+
+/*
+ * Which traces are recorded. A number is made of the last 64 bits of the trace id, without the lowest one, as other
+ * programs that speak OpenTelemetry make it: with the same ratio they record the same traces.
+ */
+struct trace_sampler {
+    bool asks_parent; /* the flags of a traceparent decide where there is one */
+    uint64_t below;   /* records a trace whose number is below this: TRACE_SAMPLE_ALL, a part of it, or 0 */
+};
+
+/* Is the trace of the saga recorded? Runs have no end, and so no trace. */
+bool trace_is_wanted(const struct saga *saga, const struct trace_sampler *sampler);
 /* The traceparent for the receiver of an attempt. `attempt` 0: of a probe, whose parent is the saga's span. */
 struct slice trace_parent(const struct saga *saga, const struct op_key *key, uint32_t attempt,
-                          char out[TRACE_PARENT_BYTES]);
+                          const struct trace_sampler *sampler, char out[TRACE_PARENT_BYTES]);
 
 #endif

@@ -57,24 +57,43 @@ static void put_ids(const struct saga *saga, const struct op_key *key, uint32_t 
 
 static const struct op_key no_key;
 
-bool trace_is_wanted(const struct saga *saga)
+static uint64_t trace_number(const char *trace_id)
+{
+    uint64_t number = 0;
+
+    for (size_t i = TRACE_ID_BYTES; i < 2 * (size_t)TRACE_ID_BYTES; i++) {
+        number = number << 4 | (uint64_t)hex_digit(trace_id[i]);
+    }
+    return number >> 1;
+}
+
+bool trace_is_wanted(const struct saga *saga, const struct trace_sampler *sampler)
 {
     const char *parent = saga->trace.parent.ptr;
+    struct ids ids;
 
     if (saga->definition->kind == SAGA_RUN) {
         return false;
     }
-    /* The lowest bit of the flags says that it is recorded. */
-    return !parent || strchr("13579bdf", parent[FLAGS_AT + 1]) != NULL;
+    if (parent && sampler->asks_parent) {
+        /* The lowest bit of the flags says that it is recorded. */
+        return strchr("13579bdf", parent[FLAGS_AT + 1]) != NULL;
+    }
+    if (sampler->below == 0 || sampler->below >= TRACE_SAMPLE_ALL) {
+        return sampler->below > 0;
+    }
+    put_ids(saga, &no_key, 0, &ids);
+    return trace_number(ids.trace) < sampler->below;
 }
 
 struct slice trace_parent(const struct saga *saga, const struct op_key *key, uint32_t attempt,
-                          char out[TRACE_PARENT_BYTES])
+                          const struct trace_sampler *sampler, char out[TRACE_PARENT_BYTES])
 {
+    bool is_wanted = trace_is_wanted(saga, sampler);
     struct ids ids;
 
     put_ids(saga, attempt ? key : &no_key, attempt, &ids);
-    (void)snprintf(out, TRACE_PARENT_BYTES, "00-%s-%s-%s", ids.trace, ids.span, trace_is_wanted(saga) ? "01" : "00");
+    (void)snprintf(out, TRACE_PARENT_BYTES, "00-%s-%s-%s", ids.trace, ids.span, is_wanted ? "01" : "00");
     return slice_of(out);
 }
 

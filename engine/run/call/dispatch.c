@@ -173,7 +173,8 @@ static struct trace_context trace_of(const struct activity *activity)
         trace = live->saga.trace;
         if (exporter_is_on(activity->engine->exporter) && live->saga.definition->kind != SAGA_RUN) {
             trace.parent = trace_parent(&live->saga, &operation_of(activity)->key,
-                                        is_question(activity) ? 0 : activity->want.number, parent);
+                                        is_question(activity) ? 0 : activity->want.number,
+                                        exporter_sampler(activity->engine->exporter), parent);
         }
     }
     return (struct trace_context){arena_slice(arena, trace.parent), arena_slice(arena, trace.state)};

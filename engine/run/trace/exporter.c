@@ -106,6 +106,11 @@ bool exporter_is_on(const struct exporter *exporter)
     return exporter && exporter->target.url.ptr;
 }
 
+const struct trace_sampler *exporter_sampler(const struct exporter *exporter)
+{
+    return &exporter->target.sampler;
+}
+
 bool exporter_works(const struct exporter *exporter)
 {
     return exporter && exporter->stage != EXPORTER_IDLE;
@@ -121,7 +126,7 @@ static void rest(struct exporter *exporter, enum exporter_stage stage, int64_t d
 
 void exporter_ended(struct exporter *exporter, const struct saga *saga)
 {
-    if (!exporter_is_on(exporter) || !trace_is_wanted(saga)) {
+    if (!exporter_is_on(exporter) || !trace_is_wanted(saga, &exporter->target.sampler)) {
         return;
     }
     if (exporter->stopped || exporter->waiting.count >= exporter->queue_max) {

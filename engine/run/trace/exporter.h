@@ -22,6 +22,8 @@ struct exporter;
 struct exporter *exporter_new(struct engine *engine, const struct trace_settings *settings, struct err *err);
 void exporter_free(struct exporter *exporter); /* accepts NULL */
 bool exporter_is_on(const struct exporter *exporter);
+/* Which traces are recorded. The exporter must be on. */
+const struct trace_sampler *exporter_sampler(const struct exporter *exporter);
 void exporter_ended(struct exporter *exporter, const struct saga *saga); /* the end is durable */
 /* Draining: what waits is sent once more, for a moment; then engine_check_drained() is called. */
 void exporter_drain(struct exporter *exporter);

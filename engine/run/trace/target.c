@@ -2,6 +2,7 @@
  * properties. */
 #include "run/trace/target.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -156,6 +157,55 @@ static enum err_code read_resource(struct trace_target *target, const struct tra
     return code;
 }
 
+/* --- the sampler --- */
+
+static const struct {
+    const char *name;
+    bool asks_parent, is_on, has_ratio;
+} samplers[] = {{"parentbased_always_on", true, true, false},   {"always_on", false, true, false},
+                {"parentbased_always_off", true, false, false}, {"always_off", false, false, false},
+                {"parentbased_traceidratio", true, true, true}, {"traceidratio", false, true, true}};
+
+/* Digits and a point only: not the hexadecimal numbers, infinities and signs that strtod() takes as well. */
+static bool read_ratio(const char *text, double *out)
+{
+    char *end;
+
+    if (!text[0] || strspn(text, "0123456789.") != strlen(text)) {
+        return false;
+    }
+    *out = strtod(text, &end);
+    return *end == '\0' && *out >= 0 && *out <= 1;
+}
+
+enum err_code trace_sampler_read(struct trace_sampler *sampler, const char *name, const char *arg, struct err *err)
+{
+    double ratio = 1;
+
+    for (size_t i = 0; i < COUNT_OF(samplers); i++) {
+        if (name && strcmp(name, samplers[i].name) != 0) {
+            continue;
+        }
+        if (arg && !samplers[i].has_ratio) {
+            (void)err_set(err, ERR_CONFIG, "--otlp-sampler-arg needs a sampler that has a ratio");
+            err_hint(err, "set --otlp-sampler to parentbased_traceidratio");
+            return ERR_CONFIG;
+        }
+        if (arg && !read_ratio(arg, &ratio)) {
+            (void)err_set(err, ERR_CONFIG, "--otlp-sampler-arg is no ratio");
+            err_hint(err, "write a number from 0 to 1, such as 0.01");
+            return ERR_CONFIG;
+        }
+        *sampler =
+            (struct trace_sampler){.asks_parent = samplers[i].asks_parent,
+                                   .below = samplers[i].is_on ? (uint64_t)(ratio * (double)TRACE_SAMPLE_ALL) : 0};
+        return ERR_OK;
+    }
+    (void)err_set(err, ERR_CONFIG, "--otlp-sampler is none that sagad knows");
+    err_hint(err, "write always_on, always_off, traceidratio, or one of them behind parentbased_");
+    return ERR_CONFIG;
+}
+
 enum err_code trace_target_read(struct trace_target *target, const struct trace_settings *settings,
                                 const char *instance, const char *version, struct err *err)
 {
@@ -182,6 +232,7 @@ enum err_code trace_target_read(struct trace_target *target, const struct trace_
     enum err_code code = read_headers(target, settings->headers, err);
 
     code = code == ERR_OK ? read_resource(target, settings, instance, version, err) : code;
+    code = code == ERR_OK ? trace_sampler_read(&target->sampler, settings->sampler, settings->sampler_arg, err) : code;
     target->url = code == ERR_OK ? url : SLICE_NONE;
     return code;
 }
