@@ -365,6 +365,14 @@ const struct db_statement sql_saga_turns = {
     " and l.seq + l.records - 1 > $3::int8 order by l.seq limit $4::int8",
 };
 
+const struct db_statement sql_saga_logs = {
+    "saga_logs",
+    "select u.number, l.seq, l.at, case when octet_length(l.payload) <= $4::int8 then l.payload end, l.epoch"
+    " from unnest($1::int2[], $2::uuid[]) with ordinality as u (shard, saga, number)"
+    " cross join lateral (select t.seq, t.at, t.payload, t.epoch from sagad.log t where t.shard = u.shard and"
+    " t.saga = u.saga order by t.seq limit $3::int8) as l order by u.number, l.seq",
+};
+
 const struct db_statement sql_saga_by_business_id = {
     "saga_by_business_id",
     "select s.id, s.input_digest from sagad.saga s"
@@ -802,7 +810,7 @@ const struct db_statement *const sql_hot[] = {
     &sql_escalation_open, &sql_escalation_change, &sql_inbox_consume, &sql_taken,
     &sql_epochs,     &sql_hold_shards,     &sql_look,      &sql_lease_take,
     &sql_lease_renew, &sql_load,           &sql_load_numbers, &sql_saga_row,
-    &sql_saga_turns, &sql_saga_by_business_id, &sql_run_turns, &sql_saga_by_key, &sql_saga_list,
+    &sql_saga_turns, &sql_saga_logs, &sql_saga_by_business_id, &sql_run_turns, &sql_saga_by_key, &sql_saga_list,
     &sql_saga_looked, &sql_saga_list_of_id, &sql_saga_sum,
     &sql_saga_count, &sql_escalation_list, &sql_escalation_list_open, &sql_escalation_sum,
     &sql_escalation_sum_open, &sql_escalation_one, &sql_case_remark, &sql_debt_settle,

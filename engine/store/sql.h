@@ -80,6 +80,7 @@ extern const struct db_statement sql_load_numbers; /* the highest numbers that w
 extern const struct db_statement sql_saga_row;
 extern const struct db_statement sql_saga_turns;
 extern const struct db_statement sql_saga_by_business_id;
+extern const struct db_statement sql_saga_logs;
 extern const struct db_statement sql_run_turns;
 extern const struct db_statement sql_saga_by_key;
 extern const struct db_statement sql_saga_list;

@@ -424,6 +424,24 @@ struct read_saga { /* reads the row and the log of a saga; ERR_NOT_FOUND also wh
 };
 void store_read_saga(struct store *store, struct read_saga *read);
 
+#define LOGS_MAX 64             /* the logs that one request reads */
+#define LOG_TURNS_MAX 32        /* the turns of a log that store_read_logs() brings */
+#define LOG_TURN_BYTES_MAX 8192 /* the bytes of each turn of it */
+
+struct saga_log {
+    struct stored_turn *turns; /* without `rest` */
+    size_t turn_count;         /* 0: there is no such log, or it is long */
+    bool is_long;              /* it is longer than this brings: store_read_saga() */
+};
+
+struct read_logs { /* reads the logs of several sagas by one statement; a log that is not there is no error */
+    struct store_read read;
+    const struct saga_id *ids; /* in */
+    size_t count;              /* in: at most LOGS_MAX */
+    struct saga_log *logs;     /* out: in the order of the ids */
+};
+void store_read_logs(struct store *store, struct read_logs *read);
+
 struct find_saga { /* finds a saga by its business id */
     struct store_read read;
     struct digest business_digest; /* in */

@@ -71,6 +71,51 @@ TEST(runs_are_read_by_their_names_together_and_long_ones_are_only_found)
     assert_null(runs[2].turns);
 }
 
+/* As makers of traces do. */
+TEST(logs_are_read_by_ids_together_and_long_ones_are_left_to_their_reader)
+{
+    static char large[LOG_TURN_BYTES_MAX + 1];
+    struct saga_id ids[5]; /* a short log, one of many turns, one that is not there, a large turn, a strange id */
+    struct read_logs logs = {.ids = ids, .count = COUNT_OF(ids)};
+    struct turn turn = {0};
+    char name[16];
+    int read = 0;
+
+    memset(large, ' ', sizeof(large));
+    memcpy(large, "[]", 2);
+    for (uint32_t i = 0; i < COUNT_OF(ids); i++) {
+        ids[i] = host_saga(20 + i);
+        if (i == 2 || i == 4) {
+            continue;
+        }
+        (void)snprintf(name, sizeof(name), "log-%u", i);
+        turn_start(&turn, ids[i], 0, name);
+        host_append(&host, store, &turn);
+        for (uint64_t seq = 2; seq <= (i == 1 ? LOG_TURNS_MAX + 1 : 3); seq++) {
+            turn_next(&turn, ids[i], 0, seq, "step.intent");
+            if (i == 3) {
+                turn.append.payload = (struct slice){large, sizeof(large) - (seq == 2)};
+            }
+            assert_int_equal(host_append(&host, store, &turn), ERR_OK);
+        }
+    }
+    memset(ids[4].uuid.bytes, 0xff, sizeof(ids[4].uuid.bytes));
+    logs.read = (struct store_read){.arena = &arena, .done = on_run_read, .context = &read};
+    store_read_logs(store, &logs);
+    wanted = 1;
+    host_run_until(&host, all_are_read, &read);
+    assert_int_equal(logs.read.code, ERR_OK);
+    for (size_t i = 0; i < COUNT_OF(ids); i++) {
+        assert_int_equal(logs.logs[i].turn_count, i == 0 ? 3 : 0);
+        assert_int_equal(logs.logs[i].is_long, i == 1 || i == 3);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(logs.logs[0].turns[i].first_seq, i + 1);
+        assert_true(logs.logs[0].turns[i].at_ms > 0);
+    }
+    assert_true(slice_is(logs.logs[0].turns[2].payload, "[{\"type\": \"step.intent\"}]"));
+}
+
 /* Appends a turn to the run, and reads the run. `state` is what the turn stores of it; NULL: nothing. */
 static struct read_run read_after(struct saga_id id, const char *name, uint64_t seq, const char *state)
 {

@@ -13,7 +13,8 @@
 #include "run/saga/fold.h"
 
 #define GATHER_MS 200
-#define BATCH_SAGAS_MAX 64
+#define BATCH_SAGAS_MAX 256
+#define MADE_AT_ONCE 4            /* traces that are made before others have their turn of the loop */
 #define BATCH_BYTES 262144        /* a body that has so many is sent */
 #define BODY_BYTES_MAX (8u << 20) /* one more trace fits: its spans, events and texts are bounded */
 #define BACKOFF_FIRST_MS 1000
@@ -45,9 +46,12 @@ struct exporter {
     bool fails; /* the collector has not taken the last batch: that was logged */
     struct timer timer, drain_timer;
     struct deferred next;
-    struct ended *reads; /* the one that is being read */
-    struct read_saga read;
-    struct arena reading, answer;
+    struct ended *reads[LOGS_MAX]; /* sagas whose logs are, or were, read together; NULL: its trace is made */
+    struct saga_id ids[LOGS_MAX];
+    size_t read_count, made_count; /* the ones read together, and those of them whose traces are made */
+    struct read_logs logs;
+    struct read_saga log;                 /* the one long log that is being read */
+    struct arena reading, making, answer; /* `making` is for one trace */
     struct buffer body;
     struct json_writer w;
     size_t batch_count; /* sagas in the body */
@@ -68,6 +72,7 @@ struct exporter *exporter_new(struct engine *engine, const struct trace_settings
     exporter->queue_max = settings->queue_max;
     list_init(&exporter->waiting);
     arena_init(&exporter->reading, 16384);
+    arena_init(&exporter->making, 16384);
     arena_init(&exporter->answer, 4096);
     buffer_init(&exporter->body, BODY_BYTES_MAX);
     if (trace_target_read(&exporter->target, settings, engine->options.engine_name, engine->options.version, err) !=
@@ -88,14 +93,23 @@ static void forget_waiting(struct exporter *exporter)
     gauge_set(GAUGE_TRACES_WAITING, 0);
 }
 
+static void forget_read(struct exporter *exporter)
+{
+    for (; exporter->made_count < exporter->read_count; exporter->made_count++) {
+        free(exporter->reads[exporter->made_count]);
+    }
+}
+
 void exporter_free(struct exporter *exporter)
 {
     if (!exporter) {
         return;
     }
     forget_waiting(exporter);
+    forget_read(exporter);
     buffer_fini(&exporter->body);
     arena_fini(&exporter->answer);
+    arena_fini(&exporter->making);
     arena_fini(&exporter->reading);
     trace_target_fini(&exporter->target);
     free(exporter);
@@ -124,6 +138,12 @@ static void rest(struct exporter *exporter, enum exporter_stage stage, int64_t d
 
 /* --- what waits --- */
 
+/* More are not read at once, or more may not wait. */
+static bool is_enough(const struct exporter *exporter)
+{
+    return exporter->waiting.count >= LOGS_MAX || exporter->waiting.count >= exporter->queue_max;
+}
+
 void exporter_ended(struct exporter *exporter, const struct saga *saga)
 {
     if (!exporter_is_on(exporter) || !trace_is_wanted(saga, &exporter->target.sampler)) {
@@ -142,6 +162,8 @@ void exporter_ended(struct exporter *exporter, const struct saga *saga)
     gauge_set(GAUGE_TRACES_WAITING, (int64_t)exporter->waiting.count);
     if (exporter->stage == EXPORTER_IDLE) {
         rest(exporter, EXPORTER_GATHERING, exporter->drains ? 0 : GATHER_MS);
+    } else if (exporter->stage == EXPORTER_GATHERING && is_enough(exporter)) {
+        loop_defer(exporter->engine->loop, &exporter->next, on_next);
     }
 }
 
@@ -191,21 +213,30 @@ static void on_applied(struct fold_watcher *watcher, const struct saga *saga, co
     trace_add(&container_of(watcher, struct making, watcher)->trace, saga, record, epoch);
 }
 
-static void add_trace(struct exporter *exporter, struct slice namespace)
+/* The next one of those that were read, from its turns. None: it is forgotten, or its log could not be read. */
+static void make_trace(struct exporter *exporter, const struct stored_turn *turns, size_t count)
 {
     struct engine *engine = exporter->engine;
+    struct ended *ended = exporter->reads[exporter->made_count++];
     struct making making = {.watcher = {on_applied},
-                            .trace = trace_new(&exporter->reading, engine->options.park_after_ms)};
+                            .trace = trace_new(&exporter->making, engine->options.park_after_ms)};
     struct err err = {0};
-    const struct saga *saga = fold_turns_watched(engine, exporter->reads->id, namespace, exporter->read.turns,
-                                                 exporter->read.turn_count, &exporter->reading, &making.watcher, &err);
+    const struct saga *saga =
+        count > 0 ? fold_turns_watched(engine, ended->id, (struct slice){ended->namespace, ended->namespace_len}, turns,
+                                       count, &exporter->making, &making.watcher, &err)
+                  : NULL;
 
-    if (!saga || saga->phase != PHASE_ENDED) {
+    if (saga && saga->phase == PHASE_ENDED) {
+        if (exporter->batch_count == 0) {
+            body_begin(exporter);
+        }
+        trace_write(&making.trace, saga, &exporter->w);
+        exporter->batch_count++;
+    } else {
         metric_add(METRIC_TRACES_DROPPED, 1);
-        return;
     }
-    trace_write(&making.trace, saga, &exporter->w);
-    exporter->batch_count++;
+    free(ended);
+    arena_reset(&exporter->making);
 }
 
 /* --- sending --- */
@@ -288,7 +319,12 @@ static void on_answer(struct http_request *request)
         exporter->fails = false;
         look_at_rejected(exporter);
         batch_over(exporter, true);
-        loop_defer(loop, &exporter->next, on_next);
+        if (exporter->made_count == exporter->read_count && exporter->waiting.count > 0 && !is_enough(exporter) &&
+            !exporter->drains && !exporter->stopped) {
+            rest(exporter, EXPORTER_GATHERING, GATHER_MS);
+        } else {
+            loop_defer(loop, &exporter->next, on_next);
+        }
         return;
     }
     tell_failure(exporter, request->complete ? arena_printf(request->arena, "the collector answered with the status %d",
@@ -324,34 +360,80 @@ static void send_batch(struct exporter *exporter)
     http_send(exporter->engine->host.http, &exporter->request);
 }
 
-/* --- one after the other --- */
+/* --- the logs --- */
 
-static void on_read(struct store_read *read)
+static void go_on_soon(struct exporter *exporter)
 {
-    struct exporter *exporter = read->context;
-    struct ended *ended = exporter->reads;
-
-    if (read->code == ERR_OK) {
-        add_trace(exporter, (struct slice){ended->namespace, ended->namespace_len});
-    } else {
-        metric_add(METRIC_TRACES_DROPPED, 1); /* it is forgotten, or the database is away */
-    }
-    free(ended);
-    exporter->reads = NULL;
     exporter->stage = EXPORTER_GATHERING;
     loop_defer(exporter->engine->loop, &exporter->next, on_next);
 }
 
-static void read_next(struct exporter *exporter)
+static void on_logs(struct store_read *read)
 {
-    exporter->reads = container_of(list_pop(&exporter->waiting), struct ended, link);
-    gauge_set(GAUGE_TRACES_WAITING, (int64_t)exporter->waiting.count);
+    struct exporter *exporter = read->context;
+
+    if (read->code != ERR_OK) { /* the database is away */
+        metric_add(METRIC_TRACES_DROPPED, exporter->read_count);
+        forget_read(exporter);
+    }
+    go_on_soon(exporter);
+}
+
+static void read_logs(struct exporter *exporter)
+{
     exporter->stage = EXPORTER_READING;
+    exporter->read_count = exporter->made_count = 0;
+    while (exporter->read_count < LOGS_MAX && exporter->waiting.count > 0) {
+        struct ended *ended = container_of(list_pop(&exporter->waiting), struct ended, link);
+
+        exporter->ids[exporter->read_count] = ended->id;
+        exporter->reads[exporter->read_count++] = ended;
+    }
+    gauge_set(GAUGE_TRACES_WAITING, (int64_t)exporter->waiting.count);
     arena_reset(&exporter->reading);
-    exporter->read = (struct read_saga){.read = {.arena = &exporter->reading, .done = on_read, .context = exporter},
-                                        .id = exporter->reads->id,
-                                        .namespace = {exporter->reads->namespace, exporter->reads->namespace_len}};
-    store_read_saga(exporter->engine->store, &exporter->read);
+    exporter->logs = (struct read_logs){.read = {.arena = &exporter->reading, .done = on_logs, .context = exporter},
+                                        .ids = exporter->ids,
+                                        .count = exporter->read_count};
+    store_read_logs(exporter->engine->store, &exporter->logs);
+}
+
+static void on_log(struct store_read *read)
+{
+    struct exporter *exporter = read->context;
+    bool is_read = read->code == ERR_OK;
+
+    make_trace(exporter, is_read ? exporter->log.turns : NULL, is_read ? exporter->log.turn_count : 0);
+    go_on_soon(exporter);
+}
+
+/* Reads a long log alone, so that at most one of any length is in memory. */
+static void read_log(struct exporter *exporter, const struct ended *ended)
+{
+    exporter->stage = EXPORTER_READING;
+    exporter->log = (struct read_saga){.read = {.arena = &exporter->making, .done = on_log, .context = exporter},
+                                       .id = ended->id,
+                                       .namespace = {ended->namespace, ended->namespace_len}};
+    store_read_saga(exporter->engine->store, &exporter->log);
+}
+
+static bool is_full(const struct exporter *exporter)
+{
+    /* A body that was sent stays until the next batch begins. */
+    return exporter->batch_count > 0 && (exporter->batch_count >= BATCH_SAGAS_MAX || exporter->body.len >= BATCH_BYTES);
+}
+
+static void make_traces(struct exporter *exporter)
+{
+    for (int i = 0; i < MADE_AT_ONCE && exporter->made_count < exporter->read_count && !is_full(exporter); i++) {
+        const struct saga_log *log = &exporter->logs.logs[exporter->made_count];
+
+        if (log->is_long) {
+            read_log(exporter, exporter->reads[exporter->made_count]);
+            return;
+        }
+        make_trace(exporter, log->turns, log->turn_count);
+    }
+    go_on_soon(exporter);
 }
 
 static void be_idle(struct exporter *exporter)
@@ -364,16 +446,15 @@ static void be_idle(struct exporter *exporter)
 
 static void go_on(struct exporter *exporter)
 {
-    bool is_full = exporter->batch_count >= BATCH_SAGAS_MAX || exporter->body.len >= BATCH_BYTES;
-
     if (exporter->stopped) {
+        metric_add(METRIC_TRACES_DROPPED, exporter->read_count - exporter->made_count);
+        forget_read(exporter);
         batch_over(exporter, false);
         be_idle(exporter);
-    } else if (!is_full && exporter->waiting.count > 0) {
-        if (exporter->batch_count == 0) {
-            body_begin(exporter);
-        }
-        read_next(exporter);
+    } else if (exporter->made_count < exporter->read_count && !is_full(exporter)) {
+        make_traces(exporter);
+    } else if (exporter->waiting.count > 0 && !is_full(exporter)) {
+        read_logs(exporter);
     } else if (exporter->batch_count > 0) {
         body_end(exporter);
         exporter->batch_boot_ms = loop_boot_ms(exporter->engine->loop);
@@ -381,7 +462,7 @@ static void go_on(struct exporter *exporter)
             send_batch(exporter);
         } else {
             batch_over(exporter, false);
-            loop_defer(exporter->engine->loop, &exporter->next, on_next);
+            go_on_soon(exporter);
         }
     } else {
         be_idle(exporter);

@@ -2,7 +2,7 @@
  * Sends the traces of sagas that have ended to a collector of OpenTelemetry (OTLP over HTTP, JSON). Each trace is made
  * from the durable log (core/show/trace.h). One conversation goes on at a time:
  *
- *     IDLE -> GATHERING what ends meanwhile -> READING one log after the other -> SENDING them -> IDLE
+ *     IDLE -> GATHERING what ends meanwhile -> READING logs, many at once -> SENDING their traces -> IDLE
  *                                                                                  ^   |
  *                                                                               RESTING (no answer, 429, 502, 503, 504)
  *
