@@ -1,18 +1,23 @@
-// Traces of ended sagas reach a collector that decodes them by the messages of OpenTelemetry alone, under the trace of
-// whoever started the saga, which the tools are told too. A collector that is away, slow or answers nonsense holds up
-// no saga: traces that do not fit the queue are dropped and counted.
+// Traces of ended sagas reach a collector under the trace of whoever started the saga, and the tools are told it. The
+// collector decodes them by the messages of OpenTelemetry alone, and once more by those that OpenTelemetry generates,
+// where they are installed. A collector that is away, slow or answers nonsense holds up no saga: traces that do not fit
+// the queue are dropped and counted.
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { decodeTraces } from '../lib/otlp.mjs'
+import { officialMessages } from '../lib/otlp_messages.mjs'
 import { World, eventually, expect, expectEqual, leaves, promise, run, sleep } from '../lib/world.mjs'
 
 const caller = { traceparent: `00-${'ab'.repeat(16)}-${'cd'.repeat(8)}-01`, tracestate: 'shop=7' }
+
+const official = officialMessages()
 
 class Collector {
   constructor() {
     this.spans = new Map() // span id -> span
     this.faults = []
     this.requests = 0
+    this.checked = 0 // by the messages of OpenTelemetry
     this.behave = () => ({ status: 200, body: '{}' })
     this.server = createServer(async (request, response) => {
       const chunks = []
@@ -34,6 +39,11 @@ class Collector {
         'the request'
       )
       for (const span of decodeTraces(text)) this.spans.set(span.spanId, span)
+      if (official) {
+        const { sent, received } = official(text)
+        expectEqual(received, sent, 'the request behind the messages of OpenTelemetry')
+        this.checked++
+      }
     } catch (error) {
       this.faults.push(`${error.message} in ${text.slice(0, 500)}`)
     }
@@ -85,6 +95,7 @@ await run(new World(), async (world) => {
   process.env.OTEL_RESOURCE_ATTRIBUTES = 'region=eu'
   await world.startPostgres()
   await world.startSagad(['--otlp-queue', '3', '--park-after', '200ms'])
+  const firstArgs = world.sagadArgs
   const tool = (name, more) => ({
     name,
     effect: 'keyed',
@@ -122,7 +133,8 @@ await run(new World(), async (world) => {
           { id: 'b', call: 'charge' }
         ]
       },
-      { name: 'long', steps: [{ id: 'b', call: 'held' }] }
+      { name: 'long', steps: [{ id: 'b', call: 'held' }] },
+      { name: 'many', steps: Array.from({ length: 60 }, (_, i) => ({ id: `s${i}`, call: 'reserve' })) }
     ]
   })
   const start = async (saga, headers = {}) => {
@@ -292,6 +304,78 @@ await run(new World(), async (world) => {
     await until('it is told', () => /traces_not_taken.*egress/.test(readFileSync(world.log('sagad'), 'utf8')))
   })
 
-  await promise('every request was right', () => expectEqual(collector.faults, [], 'faults'))
+  await promise('a sampler records a part of the sagas, or what their callers record', async () => {
+    await world.kill9()
+    const engine = async (...more) => {
+      world.launchSagad([...firstArgs.map((arg) => (arg === '3' ? '1000' : arg)), ...more])
+      await world.ready()
+    }
+    const figures = async () => [await figure('sagad_traces_sent_total'), await figure('sagad_traces_dropped_total')]
+    await engine('--otlp-sampler', 'parentbased_traceidratio', '--otlp-sampler-arg', '0.5')
+    told.length = 0
+    const count = 40
+    const sagas = []
+    while (sagas.length < count) sagas.push(await start('buy'))
+    const recorded = told.filter(({ traceparent }) => traceparent.endsWith('-01')).length / 2
+    expect(recorded > 0 && recorded < count, `${recorded} of ${count} are recorded`)
+    await until('they are sent, and no other', async () => (await figures())[0] === recorded, figures)
+    const came = sagas.filter(({ id }) => collector.of(id).root).length
+    expectEqual([came, await figures()], [recorded, [recorded, 0]], 'what came, and what was dropped')
+    const { id } = await start('buy', caller)
+    await arrived(id)
+
+    await world.kill9()
+    process.env.OTEL_TRACES_SAMPLER = 'always_off'
+    await engine()
+    told.length = 0
+    await start('buy', caller)
+    expect(
+      told.every(({ traceparent }) => traceparent.endsWith('-00')),
+      'nothing is recorded',
+      told
+    )
+    await world.kill9()
+    process.env.OTEL_TRACES_SAMPLER = 'jaeger_remote'
+    await engine()
+    const last = await start('buy')
+    await arrived(last.id)
+    expect(/OTEL_TRACES_SAMPLER/.test(readFileSync(world.log('sagad'), 'utf8')), 'a strange one is told and ignored')
+    delete process.env.OTEL_TRACES_SAMPLER
+    const { status, stderr } = world.sagadOnce([
+      ...['--otlp-endpoint', 'http://c.example', '--otlp-sampler', 'half', '--database', world.dsn, '--check-config']
+    ])
+    expect(status === 2 && stderr.includes('--otlp-sampler'), 'a strange setting is refused', stderr)
+  })
+
+  await promise('a trace whose log is long, or of many turns, comes as whole as the others', async () => {
+    const { id } = await start('many')
+    await arrived(id)
+    expectEqual(collector.of(id).attempts.length, 60, 'its attempts')
+  })
+
+  await promise('many that end at once arrive, each once', async () => {
+    const before = await figure('sagad_traces_sent_total')
+    const sagas = await Promise.all(Array.from({ length: 300 }, () => start('buy')))
+    const figures = async () => [await figure('sagad_traces_sent_total'), await figure('sagad_traces_dropped_total')]
+    await until('they are sent', async () => (await figures())[0] === before + sagas.length, figures)
+    expectEqual(sagas.filter(({ id }) => !collector.of(id).root).length, 0, 'sagas without a trace')
+    expectEqual(await figure('sagad_traces_dropped_total'), 0, 'dropped')
+  })
+
+  await promise('more than one request holds arrives, and what ends afterwards', async () => {
+    const sagas = await Promise.all(Array.from({ length: 20 }, () => start('many')))
+    sagas.push(await start('buy'))
+    for (const { id } of sagas) await arrived(id)
+    expectEqual(
+      sagas.slice(0, 20).map(({ id }) => collector.of(id).attempts.length),
+      Array(20).fill(60),
+      'attempts'
+    )
+  })
+
+  await promise('every request was right', () => {
+    expectEqual(collector.faults, [], 'faults')
+    expect(!official || collector.checked > 0, 'the messages of OpenTelemetry say so as well')
+  })
   await leaves(world)
 })
