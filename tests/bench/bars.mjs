@@ -183,6 +183,28 @@ const rows = [
     of: (r) => r.retention?.ratio
   },
   {
+    id: 'traces_few',
+    text: 'W1 with traces of a hundredth against without',
+    must: 0.95,
+    aim: 0.98,
+    of: (r) => r.traces?.few_against_off
+  },
+  {
+    id: 'traces_all',
+    text: 'W1 with traces of all against without',
+    must: 0.7,
+    aim: 0.85,
+    of: (r) => r.traces?.all_against_off
+  },
+  {
+    id: 'traces_cpu',
+    text: 'processor time of W1 with traces of all against without',
+    must: 1.4,
+    aim: 1.2,
+    less: true,
+    of: (r) => r.traces?.all_cpu
+  },
+  {
     id: 'two',
     text: 'two engines on one database against one',
     must: 0.95,

@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 
-const workloads = ['W1', 'W2', 'W3', 'W4', 'W5', 'W6', 'W7', 'mcp', 'two', 'retention', 'kill']
+const workloads = ['W1', 'W2', 'W3', 'W4', 'W5', 'W6', 'W7', 'mcp', 'two', 'retention', 'traces', 'kill']
 
 export function options() {
   try {

@@ -1,6 +1,7 @@
 // The measurements of one round, in their order: each workload is near the reference that it is compared with. A
 // measurement returns figures. `per_second` (of what: `of`) is the first one to look at.
 import { sleep } from '../lib/world.mjs'
+import { traced } from './traced.mjs'
 
 // The durable changes of one saga that any engine has to make: its start, each outcome, its end. Fewer rows for them
 // are our advantage, but they are no fewer transitions.
@@ -265,6 +266,12 @@ export function measurements({ rig, reference: measured }) {
       workload: 'two',
       name: 'W1 two engines on the one database, 128 clients at each',
       measure: twoEngines
+    },
+    {
+      id: 'traces',
+      workload: 'traces',
+      name: 'W1 with traces of none, all and a hundredth, 256 clients that wait',
+      measure: traced
     },
     { id: 'open', workload: 'W1', name: 'W1 at half of the rate of single starts, open loop', measure: openLoop }
   ]
