@@ -1,6 +1,6 @@
 // Builds and packs a package of tools/clients, and installs it as its users do.
 import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { root } from '../lib/world.mjs'
@@ -45,14 +45,25 @@ export function needsPython(...modules) {
   process.exit(77)
 }
 
-// Debian's own pip, run as it lies there: installing it into an environment first would take most of the time.
+// Debian's own pip, unpacked once for this test: installing it into an environment first, or running it from its wheel,
+// where its modules are compiled anew each time, would take most of the time.
 const wheels = '/usr/share/python-wheels'
 const [lying] = existsSync(wheels) ? readdirSync(wheels).filter((file) => file.startsWith('pip-')) : []
+let unpacked
+
+function unpackedPip() {
+  if (!unpacked) {
+    unpacked = mkdtempSync(join(tmpdir(), 'sagad-pip-'))
+    process.on('exit', () => rmSync(unpacked, { recursive: true, force: true }))
+    execFileSync(python, ['-m', 'zipfile', '-e', join(wheels, lying), unpacked])
+  }
+  return join(unpacked, 'pip')
+}
 
 // Asks pip for something, without a network. `by` is the Python that it is for.
 export function pip(asked, by = python) {
   const quiet = ['--no-index', '--disable-pip-version-check']
-  const own = lying ? [join(wheels, lying, 'pip')] : ['-m', 'pip']
+  const own = lying ? [unpackedPip()] : ['-m', 'pip']
   const options = { cwd: tmpdir(), stdio: ['ignore', 'ignore', 'inherit'] }
   execFileSync(by, ['-I', ...own, asked[0], ...quiet, ...asked.slice(1)], options)
 }
