@@ -1,5 +1,7 @@
 // sagactl export: every document once and whole, wherever the export was cut off.
+import { spawn } from 'node:child_process'
 import { readFileSync, statSync, truncateSync, copyFileSync } from 'node:fs'
+import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { World, expect, expectEqual, promise, run } from '../lib/world.mjs'
 
@@ -163,6 +165,41 @@ await run(new World(), async (world) => {
     for (const wrong of ['yesterday', '2026-01-01T00:00:00Z/', ''])
       expectEqual(world.sagactl(['export', `${none}.x`, '--since', wrong]).status, 2, `"${wrong}"`)
     expectEqual(world.sagactl(['export', none, '--resume', '--since', '2d']).status, 2, 'with --resume')
+  })
+  await promise('what is not from sagad is no list of nothing: the export is not whole', async () => {
+    const bodies = [
+      '',
+      'null',
+      '[]',
+      '"x"',
+      '{}',
+      '{"items": {}}',
+      '{"items": 7}',
+      '<html>',
+      '{"items": [{"name": "a"}]}'
+    ]
+    let body
+    const stranger = createServer((request, response) => {
+      request.resume()
+      response.writeHead(200, { 'content-type': 'application/json' })
+      response.end(body)
+    })
+    await new Promise((resolve) => stranger.listen(0, '127.0.0.1', resolve))
+    const server = `http://127.0.0.1:${stranger.address().port}`
+    for (const [n, one] of bodies.entries()) {
+      body = one
+      const args = ['export', join(world.directory, `strange-${n}.jsonl`), '--server', server]
+      const { code, talk } = await new Promise((resolve) => {
+        const child = spawn(world.sagactlPath, args, { stdio: ['ignore', 'ignore', 'pipe'] })
+        let talk = ''
+        child.stderr.setEncoding('utf8').on('data', (text) => (talk += text))
+        child.on('close', (code) => resolve({ code, talk }))
+      })
+      expectEqual(code, 1, `exit code after ${one}`)
+      expect(/not as sagad does/.test(talk) && /--resume/.test(talk), 'its words', talk)
+    }
+    stranger.closeAllConnections()
+    stranger.close()
   })
   await promise('without a service it says so at once, and how to go on', async () => {
     await world.kill9()

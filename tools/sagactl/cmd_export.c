@@ -56,10 +56,24 @@ static const char *const lists[EXPORT_PART_COUNT] = {[EXPORT_TOOLS] = "/v1/tools
                                                          "/v1/sagas?limit=100&status=completed,compensated,abandoned",
                                                      [EXPORT_ACTS] = "/v1/acts?limit=100"};
 
-/* The answer is about this one item, and the others may be read. */
+/* The answer is about this one item, and the others may be read. A proxy's own 404 is no problem document. */
 static bool is_of_the_item(const struct answer *answer)
 {
-    return answer->status == 404 || answer->status == 409 || answer->status == 500;
+    return (answer->status == 404 || answer->status == 409 || answer->status == 500) &&
+           json_type(json_member(answer->body, "type")) == JSON_STRING;
+}
+
+static int fail(struct export *export, const struct answer *answer, int code)
+{
+    progress_clear(export->ctl);
+    if (answer->status == 0) {
+        (void)fprintf(stderr, "sagactl: %s cannot be reached: %.*s\n", export->ctl->server, SLICE_ARG(answer->why));
+    } else {
+        (void)print_problem(export->ctl, answer->status, answer->body); /* the code is known */
+    }
+    (void)fprintf(stderr, "  The export is not whole. Go on with it: add --resume\n");
+    export->has_failed = true;
+    return code;
 }
 
 /*
@@ -79,16 +93,27 @@ static int ask(struct export *export, struct slice path, bool is_item, struct an
     ctl->silent = false;
     export->was_answered = export->was_answered || code == EXIT_OK;
     if (code != EXIT_OK && !(is_item && is_of_the_item(answer))) {
-        progress_clear(ctl);
-        if (answer->status == 0) {
-            (void)fprintf(stderr, "sagactl: %s cannot be reached: %.*s\n", ctl->server, SLICE_ARG(answer->why));
-        } else {
-            (void)print_problem(ctl, answer->status, answer->body); /* the code is known */
-        }
-        (void)fprintf(stderr, "  The export is not whole. Go on with it: add --resume\n");
-        export->has_failed = true;
+        return fail(export, answer, code);
     }
     return code;
+}
+
+/* The same for a list. An answer without `items` is not from sagad: it must not pass for a list of nothing. */
+static int ask_list(struct export *export, struct slice path, bool is_item, struct answer *answer)
+{
+    int code = ask(export, path, is_item, answer);
+
+    return code == EXIT_OK && json_type(json_member(answer->body, "items")) != JSON_ARRAY
+               ? fail(export, answer, EXIT_FAILED)
+               : code;
+}
+
+/* The same for a document that is about what `member` names. */
+static int ask_item(struct export *export, struct slice path, const char *member, struct answer *answer)
+{
+    int code = ask(export, path, true, answer);
+
+    return code == EXIT_OK && !json_member(answer->body, member).ptr ? fail(export, answer, EXIT_FAILED) : code;
 }
 
 /* --- the items of a page --- */
@@ -105,7 +130,7 @@ static int put_versions(struct export *export, enum export_part part, struct sli
         struct answer answer;
         struct slice path = arena_printf(export->page, "%s/%.*s?version=%lld", paths[part],
                                          SLICE_ARG(url_escape(name, export->page)), (long long)version);
-        int code = ask(export, path, true, &answer);
+        int code = ask_item(export, path, "name", &answer);
 
         if (code == EXIT_OK) {
             export_file_begin(export->file, part);
@@ -127,7 +152,7 @@ static int put_log(struct export *export, struct slice id)
 
     export_file_open_array(export->file, "log");
     while (cursor.len > 0 && code == EXIT_OK) {
-        code = ask(
+        code = ask_list(
             export,
             arena_printf(export->page, "/v1/sagas/%.*s/log?limit=500&cursor=%.*s", SLICE_ARG(id), SLICE_ARG(cursor)),
             true, &answer);
@@ -155,7 +180,7 @@ static int put_saga(struct export *export, struct slice item)
 {
     struct slice id = json_string(json_member(item, "id"), export->page);
     struct answer answer;
-    int code = ask(export, arena_printf(export->page, "/v1/sagas/%.*s", SLICE_ARG(id)), true, &answer);
+    int code = ask_item(export, arena_printf(export->page, "/v1/sagas/%.*s", SLICE_ARG(id)), "id", &answer);
 
     if (export->has_failed || code == EXIT_NOT_FOUND) {
         return export->has_failed ? code : EXIT_OK;
@@ -206,7 +231,7 @@ static bool is_since(const struct export *export, struct slice event)
 static int put_case(struct export *export, struct slice n)
 {
     struct answer answer;
-    int code = ask(export, arena_printf(export->page, "/v1/escalations/%.*s", SLICE_ARG(n)), true, &answer);
+    int code = ask_item(export, arena_printf(export->page, "/v1/escalations/%.*s", SLICE_ARG(n)), "n", &answer);
 
     if (code != EXIT_OK) {
         return export->has_failed ? code : EXIT_OK;
@@ -260,7 +285,7 @@ static int begin_next(struct export *export)
 {
     char now[INSTANT_TEXT_BYTES];
     struct answer answer;
-    int code = ask(export, SLICE("/v1/events?cursor=now"), false, &answer);
+    int code = ask_list(export, SLICE("/v1/events?cursor=now"), false, &answer);
 
     if (code == EXIT_OK) {
         instant_text(now_ms() - CLOCKS_DIFFER_MS, now);
@@ -286,15 +311,14 @@ static int put_page(struct export *export)
     struct slice path =
         arena_printf(export->page, "%s%s%.*s%s", is_feed ? FEED : lists[part], cursor.len ? "&cursor=" : "",
                      SLICE_ARG(url_escape(cursor, export->page)), part == EXPORT_ACTS ? since_filter(export) : "");
-    int code = ask(export, path, false, &answer);
+    int code = ask_list(export, path, false, &answer);
 
     if (code != EXIT_OK) {
         return code;
     }
     struct json_walk walk = json_walk(json_member(answer.body, "items"));
 
-    while (code == EXIT_OK && json_type(json_member(answer.body, "items")) == JSON_ARRAY &&
-           json_next_element(&walk, &item)) {
+    while (code == EXIT_OK && json_next_element(&walk, &item)) {
         code = is_feed ? put_event(export, item) : put_item(export, part, item);
     }
     if (code == EXIT_OK) {
