@@ -38,7 +38,7 @@ static const struct {
     {"what is missing is empty", TEXT("a,b\nx\n"), {TEXT("x"), TEXT("")}},
     {"empty lines are no rows", TEXT("a,b\n\n\nx,y\n"), {TEXT("x"), TEXT("y")}},
     {"a NUL byte separates no cells", TEXT("a,b\nx\0z,y\n"), {TEXT("x\0z"), TEXT("y")}},
-    {"a NUL byte behind a quote separates no cells", TEXT("a,b\n\"x\"\0,y\n"), {TEXT("x"), TEXT("y")}},
+    {"blanks behind a quote", TEXT("a,b\n\"x\" ,\"y\"\t\r\n"), {TEXT("x"), TEXT("y")}},
 };
 
 TEST(a_row_has_the_cells_that_the_text_says)
@@ -64,6 +64,8 @@ static const struct {
 } faults[] = {
     {TEXT("a,a\nx,y\n"), "a column stands there twice"},
     {TEXT("a,b\nx,y,z\n"), "it has more cells than the head"},
+    {TEXT("a,b\n\"x\"z,y\n"), "something stands behind the quote that closes a cell"},
+    {TEXT("a,b\n\"x\"\0,y\n"), "something stands behind the quote that closes a cell"},
     {TEXT("a,b\n\"x,y\n"), "a quote is opened and never closed"},
 };
 

@@ -74,7 +74,10 @@ static bool read_row(struct csv *csv, struct slice cells[CSV_COLUMNS_MAX], size_
             csv->fault = "it has too many columns";
         }
         while (csv->rest.len > 0 && !is_one_of(csv->rest.ptr[0], ",\n")) {
-            skip(csv, 1); /* skips a carriage return, or whatever is behind a closing quote */
+            if (!is_one_of(csv->rest.ptr[0], " \t\r")) { /* a cell that is read by half could name another one */
+                csv->fault = "something stands behind the quote that closes a cell";
+            }
+            skip(csv, 1);
         }
         if (csv->rest.len == 0 || csv->rest.ptr[0] == '\n') {
             skip(csv, csv->rest.len > 0);
