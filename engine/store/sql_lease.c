@@ -44,7 +44,9 @@ const struct db_statement sql_check_server = {
     "          cross join unnest(array['select', 'insert', 'update', 'delete']) as p) as r (name, privilege)"
     "    join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = r.name"
     "   where not has_table_privilege(c.oid, r.privilege) group by r.name) as t group by t.privileges) as g),"
-    " current_setting('synchronous_standby_names') <> '',"
+    " case when current_setting('synchronous_standby_names') = '' then 0"
+    " else coalesce(substring(current_setting('synchronous_standby_names')"
+    " from '(?i)^\\s*(?:any|first)?\\s*(\\d{1,4})\\s*\\(')::int4, 1) end,"
     " (select count(*) from pg_catalog.pg_stat_replication p where coalesce(p.state, 'streaming') = 'streaming'),"
     " to_regnamespace('sagad_clock') is not null"
     " from (select 1) as one left join pg_catalog.pg_namespace n on n.nspname = 'sagad'",

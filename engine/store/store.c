@@ -163,7 +163,7 @@ static void on_server(struct db_query *query, const struct db_rows *rows)
     facts->has_table = db_int(rows, 0, 9);
     facts->has_usage = db_int(rows, 0, 10);
     slice_to_text(facts->missing, sizeof(facts->missing), db_bytes(rows, 0, 11));
-    facts->names_standbys = db_int(rows, 0, 12);
+    facts->waits_for = db_int(rows, 0, 12);
     facts->streams = db_int(rows, 0, 13);
     facts->has_virtual_clock = db_int(rows, 0, 14);
 }
@@ -234,7 +234,7 @@ static bool check_durable(const struct conn_facts *facts, struct err *err)
             return false;
         }
     }
-    if (facts->names_standbys &&
+    if (facts->waits_for > 0 &&
         (strcmp(facts->synchronous_commit, "local") == 0 || strcmp(facts->synchronous_commit, "remote_write") == 0)) {
         err_set(err, ERR_CONFIG,
                 "the database runs with synchronous_commit = %s and would lose acknowledged work in a failover",
@@ -252,20 +252,29 @@ static const char asynchronous[] =
     "asynchronous: a standby streams from this PostgreSQL and no commit waits for it; promoted, it lacks what was "
     "acknowledged last; set synchronous_standby_names";
 
+static const char lacking[] =
+    "fewer standbys stream from this PostgreSQL than each commit waits for, by its synchronous_standby_names; look at "
+    "the standbys and at their network";
+
 const char *store_warning(const struct store *store)
 {
-    return store->is_asynchronous ? asynchronous : NULL;
+    return store->is_asynchronous ? asynchronous : store->lacks_standbys ? lacking : NULL;
 }
 
 static void note_replication(struct store *store, const struct conn_facts *facts)
 {
-    bool is_asynchronous = facts->streams > 0 && !facts->names_standbys;
+    bool is_asynchronous = facts->streams > 0 && facts->waits_for == 0;
+    bool lacks_standbys = facts->streams < facts->waits_for;
 
     if (is_asynchronous && !store->is_asynchronous) {
         log_warn("replication_is_asynchronous", LOG_TEXT("note", asynchronous));
     }
+    if (lacks_standbys && !store->lacks_standbys) {
+        log_warn("standbys_are_missing", LOG_I64("stream", facts->streams), LOG_I64("waited_for", facts->waits_for));
+    }
     store->is_asynchronous = is_asynchronous;
-    gauge_set(GAUGE_DATABASE_SYNCHRONOUS, facts->names_standbys);
+    store->lacks_standbys = lacks_standbys;
+    gauge_set(GAUGE_DATABASE_SYNCHRONOUS, facts->waits_for > 0);
 }
 
 /* On a connection that breaks sessions, what was asked on one backend is answered by another. */

@@ -88,7 +88,8 @@ bool store_prove_all(struct store *store);
 /* Is the database away because it hung? Then connections got no answer and were given up, and none is up
  * since. */
 bool store_has_hung(const struct store *store);
-/* Returns a sentence about a setting that is accepted although it may lose acknowledged work, or NULL. */
+/* Returns a sentence about standbys, or NULL: no commit waits for them, so that a failover may lose acknowledged work,
+ * or too few of them are there for any commit. */
 const char *store_warning(const struct store *store);
 size_t store_appends_waiting(const struct store *store); /* counts appends under way, too */
 

@@ -52,7 +52,7 @@ struct conn_facts { /* what a connection's checks found */
     char fsync[8], full_page_writes[8], synchronous_commit[16], read_only[8], user[80], missing[480];
     bool standby, has_table, has_usage;
     bool has_virtual_clock; /* virtual_clock.h */
-    bool names_standbys;    /* synchronous_standby_names is set */
+    int64_t waits_for;      /* the standbys that a commit waits for: 0 where synchronous_standby_names is empty */
     int64_t streams;        /* standbys that stream from it, as far as we may see */
     int schema_version, second_pid;
     struct transaction_proof proof;
@@ -281,6 +281,7 @@ struct store {
     size_t proved_count;  /* connections, since all are up (store_prove_all()) */
     int timeline;         /* the highest seen */
     bool is_asynchronous; /* standbys stream from it, and no commit waits for one */
+    bool lacks_standbys;  /* fewer standbys stream from it than each commit waits for */
 
     bool ready, was_ready, refused, closing;
     bool away_told;

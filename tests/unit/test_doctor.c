@@ -162,6 +162,16 @@ TEST(the_mode_of_replication_is_named)
         {"{\"standbys\":1,\"settings\":{\"synchronous_standby_names\":\"anybody\"}}", "synchronous, anybody: what"},
         {"{\"standbys\":2,\"settings\":{\"synchronous_standby_names\":\"any 1 (a, b)\"}}",
          "quorum, any 1 (a, b): what"},
+        {"{\"standbys\":2,\"settings\":{\"synchronous_standby_names\":\"ANY 2 (a, b, c)\"}}",
+         "quorum, ANY 2 (a, b, c): what"},
+        {"{\"standbys\":0,\"settings\":{\"synchronous_standby_names\":\"ANY 2 (a, b, c)\"}}", "no standby streams"},
+        {"{\"standbys\":1,\"settings\":{\"synchronous_standby_names\":\"ANY 2 (a, b, c)\"}}",
+         "too few standbys stream, 1 of the 2 that each commit waits for: ANY 2 (a, b, c)"},
+        {"{\"standbys\":1,\"settings\":{\"synchronous_standby_names\":\" first 2(a, b)\"}}", "too few"},
+        {"{\"standbys\":1,\"settings\":{\"synchronous_standby_names\":\"2 (a, b)\"}}", "too few"},
+        {"{\"standbys\":1,\"settings\":{\"synchronous_standby_names\":\"a, 2\"}}", "synchronous, a, 2: what"},
+        {"{\"standbys\":1,\"settings\":{\"synchronous_standby_names\":\"\\\"2\\\", b\"}}",
+         "synchronous, \"2\", b: what"},
     };
 
     for (size_t i = 0; i < COUNT_OF(modes); i++) {

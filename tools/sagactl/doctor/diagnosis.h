@@ -36,6 +36,9 @@ size_t diagnosis_count(const struct diagnosis *d, enum finding_state state);
 /* Names the mode of replication by the member `database` of /v1/engines, and what it promises. */
 void judge_replication(struct diagnosis *d, struct slice database);
 
+/* Adds what sagad warns of; behind its last semicolon stands what to do. */
+void diagnose_warning(struct diagnosis *d, struct slice text);
+
 /* Judges the answer of /readyz?verbose. */
 void diagnose_readiness(struct diagnosis *d, struct slice server, struct slice answer);
 

@@ -52,6 +52,9 @@ static void add_trouble(struct look *look, const struct err *err, const char *ac
     if (!look->is_closing) {
         diagnosis_add(look->d, "database", FINDING_TROUBLE, what, look->d->where,
                       kept(look, err->hint[0] ? err->hint : act));
+        if (store_warning(look->store)) {
+            diagnose_warning(look->d, slice_of(store_warning(look->store)));
+        }
     }
     look_end(look);
 }

@@ -19,9 +19,9 @@ static bool is_true(struct slice answer, const char *name)
     return slice_is(json_trim(json_member(answer, name)), "true");
 }
 
-static void add_warning(struct diagnosis *d, struct slice warning)
+void diagnose_warning(struct diagnosis *d, struct slice text)
 {
-    struct slice text = show_value(d->ctl, warning), act = SLICE("");
+    struct slice act = SLICE("");
 
     for (size_t i = text.len; i-- > 2;) { /* the part behind the last semicolon says what to do */
         if (text.ptr[i - 1] == ';' && text.ptr[i] == ' ') {
@@ -66,7 +66,7 @@ void diagnose_readiness(struct diagnosis *d, struct slice server, struct slice a
     if (json_type(json_member(answer, "warnings")) == JSON_ARRAY) {
         walk = json_walk(json_member(answer, "warnings"));
         while (json_next_element(&walk, &warning)) {
-            add_warning(d, warning);
+            diagnose_warning(d, show_value(d->ctl, warning));
         }
     }
 }
