@@ -350,7 +350,7 @@ export class World {
   }
 
   migrateSchema(dsn) {
-    const done = this.sagadOnce(['migrate', '--database', dsn])
+    const done = this.sagadOnce(['migrate', '--database', dsn], { seconds: 240 }) // its commits wait for standbys
     if (done.status !== 0) throw new Error(`sagad migrate failed: ${done.status} ${done.stderr}`)
   }
 

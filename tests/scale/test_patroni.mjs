@@ -1,6 +1,6 @@
 // Failovers by Patroni, each with orders under way: what was acknowledged stays, nothing happens twice, by the shop's
 // own ledger. `test_patroni.mjs` alone is the short form, five failovers; with the name of a kind it is a hundred of
-// that kind in the long form. tests/scale/README.md says how it is run.
+// that kind in the long form, and with `each` a hundred of each in turn. tests/scale/README.md says how it is run.
 import { Load, chooseSeed, judge } from '../lib/load.mjs'
 import { expect, promise, quick, run, sleep } from '../lib/world.mjs'
 import { PatroniWorld, whyNoPatroni } from './patroni.mjs'
@@ -111,13 +111,18 @@ function told(numbers) {
 
 const wanted = process.argv[2]
 const rounds = Number(process.env.SAGAD_FAILOVERS ?? 100)
-const plan = wanted ? Array(rounds).fill(wanted) : ['killed', 'manager', 'frozen', 'partition', 'switchover']
+const minutes = Number(process.env.SAGAD_FAILOVER_MINUTES ?? Infinity) // no failover begins when they are over
+const plan = wanted
+  ? Array(rounds)
+      .fill(wanted === 'each' ? Object.keys(kinds) : wanted)
+      .flat()
+  : ['killed', 'manager', 'frozen', 'partition', 'switchover']
 const reason = wanted && quick ? 'this is a part of the long form' : whyNoPatroni()
 if (reason) {
   console.log(`# skipped: ${reason}`)
   process.exit(skipped)
 }
-expect(!wanted || kinds[wanted], `the kinds are ${Object.keys(kinds).join(', ')}`)
+expect(!wanted || wanted === 'each' || kinds[wanted], `the kinds are ${Object.keys(kinds).join(', ')}, or each`)
 
 await run(new PatroniWorld(), async (world) => {
   const seed = chooseSeed()
@@ -133,12 +138,15 @@ await run(new PatroniWorld(), async (world) => {
     load.acknowledged = new Acknowledged()
     while (load.acknowledged.size < 3) await sleep(20)
   })
+  expect(load, 'a cluster to begin with')
+  const end = Date.now() + minutes * 60000
   for (const [round, kind] of plan.entries()) {
+    if (Date.now() > end) break
     if (round < 5 || round % 10 === 0) console.log(`# ${round + 1}: ${kinds[kind].says}`)
     await promise(
       `progress after ${kind}, round ${round + 1}`,
       async () => {
-        const took = await failOver(world, load, kind, round)
+        const took = await failOver(world, load, kind, taken.get(kind)?.length ?? 0)
         console.log(`#   the database takes commits after ${took.database} ms, sagad ${took.sagad} ms later`)
         taken.set(kind, [...(taken.get(kind) ?? []), took])
       },
