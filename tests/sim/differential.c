@@ -43,14 +43,18 @@ static void put_bytes_text(struct buffer *out, struct slice bytes)
     buffer_put_char(out, '\'');
 }
 
-static void put_time_text(struct buffer *out, int64_t ms, bool masked)
+/* The sides have other clocks: `t` is never one of them, `m` may be, and `c` may be, and is told exactly where it is
+ * not. */
+static void put_time_text(struct buffer *out, int64_t ms, char type)
 {
+    bool is_future = ms > side_clock_ms() + 60000, is_past = ms < side_clock_ms() - 3600000;
+
     if (ms == INT64_MIN || ms == INT64_MAX) {
         buffer_put_text(out, ms == INT64_MIN ? "-infinity" : "infinity");
-    } else if (!masked) {
+    } else if (type == 't' || (type == 'c' && (is_future || is_past))) {
         buffer_printf(out, "%+lld", (long long)(ms - T0_MS));
     } else {
-        buffer_put_text(out, ms > side_clock_ms() + 60000 ? "future" : ms < side_clock_ms() - 3600000 ? "past" : "now");
+        buffer_put_text(out, is_future ? "future" : is_past ? "past" : "now");
     }
 }
 
@@ -87,7 +91,8 @@ static void put_value(struct buffer *out, const struct db_rows *rows, size_t row
         return;
     case 't':
     case 'm':
-        put_time_text(out, db_timestamptz(rows, row, column), type == 'm');
+    case 'c':
+        put_time_text(out, db_timestamptz(rows, row, column), type);
         return;
     }
     UNREACHABLE();

@@ -129,7 +129,7 @@ const struct kind kinds[] = {
     {&sql_hold_seen, "", draw_hold_seen, .affects = true, .themes = "h", .weight = 2},
     {&sql_hold_tell_ended, "n", .themes = "h", .weight = 3},
     {&sql_hold_unseen, "bi", draw_hold_unseen, .themes = "h", .weight = 1},
-    {&sql_notify_cursor, "it", draw_notify_cursor, .themes = "n", .weight = 2},
+    {&sql_notify_cursor, "ic", draw_notify_cursor, .themes = "n", .weight = 2},
     {&sql_notify_due, NOTIFICATION_ROW, draw_notify_due, .themes = "n", .weight = 3},
     {&sql_notify_put, "i", draw_notify_put, .themes = "n", .weight = 6},
     {&sql_notify_settle, "i", draw_notify_settle, .themes = "n", .weight = 6},
