@@ -10,6 +10,7 @@
 #include "run/engine_state.h"
 #include "run/saga/due.h"
 #include "run/saga/live.h"
+#include "run/saga/rests.h"
 #include "run/saga/retention.h"
 #include "run/saga/saga_room.h"
 #include "run/shard/shard.h"
@@ -188,6 +189,7 @@ static int setup(void **state)
     reads = most_at_once = forgotten = lost_shards = 0;
     working_ms = 0;
     list_init(&room.dues);
+    room.rests = rests_new(&engine);
     room.retention = retention_new(&engine);
     return 0;
 }
@@ -197,6 +199,7 @@ static int teardown(void **state)
     (void)state;
     dues_stop(&engine);
     retention_free(room.retention);
+    rests_free(room.rests);
     return 0;
 }
 
