@@ -32,7 +32,8 @@ static void on_put(struct db_query *query, const struct db_rows *rows)
     put->outcome = (enum schedule_put_outcome)db_int(rows, 0, 0);
 }
 
-/* PostgreSQL has compared the sealed texts, which differ even when they say the same. */
+/* PostgreSQL has compared the texts as they are kept, and a sealed one differs even when it says the same. This engine
+ * may seal nothing and still find one that another engine has sealed. */
 static void on_there(struct db_query *query, const struct db_rows *rows)
 {
     struct job *job = query->context;
@@ -75,7 +76,7 @@ void store_schedule_put(struct store *store, struct schedule_put *put)
     db_arg_text(args, put->actor);
     db_arg_int8(args, (int64_t)put->max);
     db_arg_text(args, put->act);
-    if (payload_keys_active(store->options.payload_keys).ptr) {
+    if (payload_keys_count(store->options.payload_keys) > 0) {
         ask_what_is_there(job, put);
     }
     job_submit(job);
