@@ -15,6 +15,13 @@ await run(world, async () => {
   const paused = (id) =>
     world.query(`select count(*) from sagad.log_entry where saga = '${id}' and type = 'saga.paused'`)
   await world.defineAt(first, { sagas: [{ name: 'waits', steps: [{ id: 'go', signal: { name: 'go' } }] }] })
+  // What comes with shards that change their engine would wait behind the answer that is lost below.
+  const get = (engine, path) => ask(engine.host, engine.port, 'GET', path)
+  await eventually('each engine has half of the shards', async () => {
+    const found = await Promise.all([get(first, '/v1/engines'), get(first, '/readyz'), get(second, '/readyz')])
+    const items = found[0]?.json?.items ?? []
+    return found.every((answer) => answer?.status === 200) && items.every(({ shards }) => shards.length === 32)
+  })
   await promise(
     'a pause is carried out by its owner; its answer is lost on the way, and the saga is resumed before that is known',
     async () => {
