@@ -164,7 +164,8 @@ await run(new World(), async (world) => {
     'undo inside a fan-out: those that took effect, in reverse of the elements; not the failed, not the ones ' +
       'that never began',
     async () => {
-      await world.fault({ route: 'reservations', mode: 'slow', ms: 300, times: 1, match: '"fan-0"' })
+      // The failure is known long before anything else has taken effect.
+      await world.fault({ route: 'reservations', mode: 'slow', ms: 400, times: 7, match: '"fan-' })
       const items = ['fan-0', 'fan-1', 'none', 'fan-3', 'fan-4', 'fan-5', 'fan-6', 'fan-7']
       const saga = await finish(world, await start('fans', 'f1', { items, end: 'x' }), 'compensated')
       const did = done(world, saga)
