@@ -4,8 +4,22 @@ import { createHash } from 'node:crypto'
 import { execFile } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { statementOf } from '../lib/frames.mjs'
+import { Pooler } from '../lib/pooler.mjs'
 import { Splitter } from '../lib/splitter.mjs'
 import { World, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
+
+// Pools from the moment on at which connections are proved once more, as if the checks before had met by chance a
+// session each. Like pgbouncer it gives the session that has rested for the shortest.
+class LatePooler extends Pooler {
+  next(client) {
+    const asked = client.units[0]?.filter(([type]) => type === 'B').map(([, body]) => statementOf(body)) ?? []
+    const proofs = asked.filter((name) => name === 'check_transaction').length
+    if (proofs === 2 && !asked.includes('check_schema')) this.pools = true
+    if (this.pools && this.resting.length > 1) this.resting.unshift(this.resting.pop())
+    super.next(client)
+  }
+}
 
 await run(new World(), async (world) => {
   const doctor = (...args) => {
@@ -101,6 +115,13 @@ await run(new World(), async (world) => {
   await promise('it finds a proxy that makes several transactions of one', async () => {
     const through = bad(await look(await new Splitter(world).start()))
     expect(through.length === 1 && /several transactions of one/.test(through[0]), 'findings', through)
+  })
+  await promise('it finds a pooler also when each check has met a session of its own', async () => {
+    const pooler = new LatePooler(world)
+    pooler.pools = false
+    const found = bad(await look(await pooler.start()))
+    expect(pooler.pools, 'the connections were proved once more')
+    expect(found.length === 1 && /a pooler stands/.test(found[0]), 'findings', found)
   })
   const pgbouncer = '/usr/sbin/pgbouncer'
   if (!existsSync(pgbouncer)) {
