@@ -218,6 +218,18 @@ TEST(an_undo_links_to_what_it_undoes_and_says_what_it_is)
     trial_close(&trial);
 }
 
+/* Plays a saga that was started with a `traceparent` and a `tracestate`. */
+static struct trace traced_under(const char *parent, struct slice state, struct saga *saga)
+{
+    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}"));
+    assert_int_equal(
+        trial_input(&trial, (struct saga_input){.type = SAGA_INPUT_START,
+                                                .start = {.input = SLICE("{}"), .trace = {slice_of(parent), state}}}),
+        ERR_OK);
+    trial_play(&trial, "a");
+    return traced(saga, 0);
+}
+
 TEST(a_saga_goes_on_with_the_trace_of_whoever_started_it)
 {
     static const struct {
@@ -229,14 +241,7 @@ TEST(a_saga_goes_on_with_the_trace_of_whoever_started_it)
         struct saga saga;
         char parent[TRACE_PARENT_BYTES];
 
-        trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}"));
-        assert_int_equal(
-            trial_input(&trial, (struct saga_input){.type = SAGA_INPUT_START,
-                                                    .start = {.input = SLICE("{}"),
-                                                              .trace = {slice_of(flags[i].parent), SLICE("a=b")}}}),
-            ERR_OK);
-        trial_play(&trial, "a");
-        struct trace trace = traced(&saga, 0);
+        struct trace trace = traced_under(flags[i].parent, SLICE("a=b"), &saga);
         struct slice of_saga = json_element(written(&trace, &saga), 0);
 
         assert_true(slice_is(text_of(of_saga, "traceId"), "4bf92f3577b34da6a3ce929d0e0e4736"));
@@ -274,14 +279,7 @@ TEST(a_sampler_records_a_part_of_the_traces_and_the_receiver_is_told)
         struct saga saga;
         char parent[TRACE_PARENT_BYTES];
 
-        trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}"));
-        assert_int_equal(
-            trial_input(&trial, (struct saga_input){.type = SAGA_INPUT_START,
-                                                    .start = {.input = SLICE("{}"),
-                                                              .trace = {slice_of(samplers[i].parent), SLICE_NONE}}}),
-            ERR_OK);
-        trial_play(&trial, "a");
-        (void)traced(&saga, 0);
+        (void)traced_under(samplers[i].parent, SLICE_NONE, &saga);
         struct slice told = trace_parent(&saga, NULL, 0, &samplers[i].sampler, parent);
 
         if (trace_is_wanted(&saga, &samplers[i].sampler) != samplers[i].is_wanted ||
