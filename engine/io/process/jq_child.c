@@ -23,7 +23,7 @@
 
 #define PROGRAMS_MAX 512
 #define PROGRAM_BYTES_MAX ((size_t)64 * 1024)
-#define TOGETHER_BYTES_MAX ((size_t)16 * 1024) /* what is compiled together must not need the time of COMPILE_MS */
+#define TOGETHER_BYTES_MAX ((size_t)16 * 1024) /* a longer text might take more than COMPILE_MS */
 #define GROWTH_BYTES_MAX                                                                                               \
     ((size_t)160 * 1024 * 1024) /* the most memory above that of a new helper; beyond it the helper ends */
 #define KEPT_BYTES_MAX                                                                                                 \

@@ -101,7 +101,7 @@ const char *jq_guard_reason(const char *name, size_t len)
 struct walk {
     const char *text;
     size_t len, at;
-    char opened[1024]; /* what is open: ( [ {, or " for a program within a text */
+    char opened[1024]; /* each opening that waits for its end: ( [ {, or " of a program within a text */
     size_t depth;
     bool in_text, has_comment;
     bool fits; /* each bracket closed what was open, as far as was read */

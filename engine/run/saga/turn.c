@@ -234,7 +234,7 @@ static void on_appended(struct append *append)
     histogram_observe_us(HISTOGRAM_COMMIT, us);
     intake_turn_over(engine, &turn->link, append->start && !append->from_inbox, us);
     if (append->code != ERR_OK) {
-        rests_drop(engine, live->saga.id); /* what the database has of the run is not known for sure */
+        rests_drop(engine, live->saga.id); /* nobody knows for sure what the database has of the run */
     }
     if (append->code == ERR_OK && !live->dropped) {
         turn_apply(turn);
