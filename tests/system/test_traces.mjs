@@ -306,6 +306,7 @@ await run(new World(), async (world) => {
 
   await promise('a sampler records a part of the sagas, or what their callers record', async () => {
     await world.kill9()
+    process.env.OTEL_EXPORTER_OTLP_TIMEOUT = '60000' // this process is the collector, and decodes hundreds twice
     const engine = async (...more) => {
       world.launchSagad([...firstArgs.map((arg) => (arg === '3' ? '1000' : arg)), ...more])
       await world.ready()
