@@ -94,22 +94,26 @@ TEST(many_turns_and_large_ones_leave_no_memory_behind)
 
 /* --- what the core refuses of itself --- */
 
-static int bent; /* the number of decisions that the core's own check refuses */
+/* The number of decisions that are refused when their records were made and described: nothing of them may be left. */
+static int bent;
 
-enum err_code __real_saga_decide(const struct saga *saga, const struct saga_input *input, struct arena *arena,
-                                 struct records *out, struct err *err);
-enum err_code __wrap_saga_decide(const struct saga *saga, const struct saga_input *input, struct arena *arena,
-                                 struct records *out, struct err *err);
+enum err_code __real_saga_decide_next(const struct saga *saga, const struct saga_input *input, struct arena *arena,
+                                      struct decision *decision, struct err *err);
+enum err_code __wrap_saga_decide_next(const struct saga *saga, const struct saga_input *input, struct arena *arena,
+                                      struct decision *decision, struct err *err);
 
-enum err_code __wrap_saga_decide(const struct saga *saga, const struct saga_input *input, struct arena *arena,
-                                 struct records *out, struct err *err)
+enum err_code __wrap_saga_decide_next(const struct saga *saga, const struct saga_input *input, struct arena *arena,
+                                      struct decision *decision, struct err *err)
 {
+    enum err_code code = __real_saga_decide_next(saga, input, arena, decision, err);
+
     if (bent > 0 && saga->seq > 0) {
         bent--;
-        *out = (struct records){0};
+        decision->records = (struct records){0};
+        decision->next = NULL;
         return err_set(err, ERR_INTERNAL, "a record of its own does not fit");
     }
-    return __real_saga_decide(saga, input, arena, out, err);
+    return code;
 }
 
 TEST(a_decision_that_the_core_itself_refuses_is_tried_again_but_not_for_ever)
@@ -119,6 +123,10 @@ TEST(a_decision_that_the_core_itself_refuses_is_tried_again_but_not_for_ever)
 
     bent = 1;
     stage_until_saga(0, id, "completed");
+    id = stage_start(0, "asks", "{}"); /* the first turn opens an approval, the second one a case */
+    bent = 1;
+    stage_until_saga(0, id, "escalated");
+    assert_int_equal(engine_now()->shards[saga_id_shard(id)].escalation_counter, 1);
     id = stage_start(0, "acts", "{}");
     bent = 1000;
     stage_run(30000);

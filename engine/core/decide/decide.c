@@ -50,9 +50,17 @@ void machine_emit(struct machine *m, struct record record)
     if (!record_check(m->saga, &record, m->err)) {
         longjmp(m->misfit, 1);
     }
-    out->items[out->count++] = record;
+    struct record *kept = &out->items[out->count++];
+
+    *kept = record;
     m->bytes += record.args.len + record.result.len;
-    saga_apply(m->saga, &record);
+    if (m->witness) {
+        m->witness->before(m->witness, m->saga, kept);
+    }
+    saga_apply(m->saga, kept);
+    if (m->witness) {
+        m->witness->after(m->witness, m->saga, kept);
+    }
 }
 
 bool machine_is_full(const struct machine *m)
@@ -446,14 +454,21 @@ static enum err_code decide(struct machine *m)
     return code;
 }
 
-enum err_code saga_decide(const struct saga *saga, const struct saga_input *input, struct arena *turn,
-                          struct records *out, struct err *err)
+enum err_code saga_decide_next(const struct saga *saga, const struct saga_input *input, struct arena *turn,
+                               struct decision *decision, struct err *err)
 {
     struct err why = {0};
-    struct machine m = {.saga = saga_copy(saga, turn), .input = input, .turn = turn, .out = out, .err = &why};
+    struct records *out = &decision->records;
+    struct machine m = {.saga = saga_copy(saga, turn),
+                        .input = input,
+                        .turn = turn,
+                        .out = out,
+                        .err = &why,
+                        .witness = decision->witness};
     enum err_code code;
 
     *out = (struct records){0};
+    decision->next = NULL;
     /* A decision that its own rules refuse is a bug. Nothing of it is durable, so it is taken back whole. An unforeseen
      * input is then refused instead of ending one engine after the other. */
     if (setjmp(m.misfit) != 0) {
@@ -474,5 +489,16 @@ enum err_code saga_decide(const struct saga *saga, const struct saga_input *inpu
             *err = why;
         }
     }
+    decision->next = out->count > 0 ? m.saga : NULL;
+    return code;
+}
+
+enum err_code saga_decide(const struct saga *saga, const struct saga_input *input, struct arena *turn,
+                          struct records *out, struct err *err)
+{
+    struct decision decision = {0};
+    enum err_code code = saga_decide_next(saga, input, turn, &decision, err);
+
+    *out = decision.records;
     return code;
 }

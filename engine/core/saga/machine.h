@@ -196,6 +196,7 @@ struct machine {
     struct arena *turn;
     struct records *out;
     struct err *err;
+    struct witness *witness;  /* NULL: nobody is told of the records */
     bool opened;              /* the escalation number is used up */
     uint32_t about;           /* SAGA_INPUT_OPERATOR: the operation in question, or STEP_NONE */
     enum direction direction; /* the direction of the operation */

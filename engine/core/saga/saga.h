@@ -569,6 +569,25 @@ struct saga_input { /* borrowed during saga_decide() */
 MUST_USE enum err_code saga_decide(const struct saga *saga, const struct saga_input *input, struct arena *turn,
                                    struct records *out, struct err *err);
 
+/*
+ * Hears of each record of a decision, before and after it is applied to the next state. The record stays where it is
+ * until the next one is told. What was told is void when the decision is refused in the end.
+ */
+struct witness {
+    void (*before)(struct witness *witness, const struct saga *next, const struct record *record);
+    void (*after)(struct witness *witness, const struct saga *next, const struct record *record);
+};
+
+struct decision {
+    struct witness *witness; /* in: who hears of the records; NULL: nobody */
+    struct records records;  /* out: what saga_decide() gives */
+    struct saga *next;       /* out: the state with them, a saga_copy() in the turn's arena; NULL: there are none */
+};
+
+/* saga_decide(), which also hands out the state that it has worked on, so that no record has to be folded again. */
+MUST_USE enum err_code saga_decide_next(const struct saga *saga, const struct saga_input *input, struct arena *turn,
+                                        struct decision *decision, struct err *err);
+
 /* Folds one durable record; copies what the state keeps. The caller, or whoever made the record, has checked it with
  * record_check(); builds with invariants assert that. */
 void saga_apply(struct saga *saga, const struct record *record);

@@ -92,9 +92,7 @@ static void turn_end(struct engine *engine, struct turn *turn)
     buffer_reset(&turn->body);
     turn->live = NULL;
     turn->mail = NULL;
-    turn->records = (struct records){0};
-    turn->cases_more = 0;
-    turn->key_count = turn->escalation_count = turn->touched_count = turn->follower_count = 0;
+    turn->decision = (struct decision){0};
     list_push(&engine->saga_room->turns->idle, &turn->link);
 }
 
@@ -177,8 +175,10 @@ static void count_refusal(struct live *live, const struct mail *mail)
 
 static void count_escalations(const struct turn *turn)
 {
-    turn->live->shard->escalations_open += turn->cases_more;
-    gauge_add(GAUGE_ESCALATIONS_OPEN, turn->cases_more);
+    int64_t more = (int64_t)turn->cases_opened - turn->cases_resolved;
+
+    turn->live->shard->escalations_open += more;
+    gauge_add(GAUGE_ESCALATIONS_OPEN, more);
 }
 
 /* Folds the durable records, and counts what they mean. */
@@ -187,8 +187,8 @@ static void turn_apply(struct turn *turn)
     struct live *live = turn->live;
     bool ended_before = live->saga.phase == PHASE_ENDED;
 
-    for (size_t i = 0; i < turn->records.count; i++) {
-        saga_apply(&live->saga, &turn->records.items[i]);
+    for (size_t i = 0; i < turn->decision.records.count; i++) {
+        saga_apply(&live->saga, &turn->decision.records.items[i]);
     }
     count_escalations(turn);
     live->refusals = 0;
@@ -202,8 +202,8 @@ static void turn_apply(struct turn *turn)
         retention_due(live->engine, turn->append.forget_ms);
     }
     metric_add(METRIC_TURNS, 1);
-    metric_add(METRIC_RECORDS, turn->records.count);
-    health_count(live, &turn->records);
+    metric_add(METRIC_RECORDS, turn->decision.records.count);
+    health_count(live, &turn->decision.records);
     if (saga_is_open(&live->saga) && turn->mail->input.type == SAGA_INPUT_SETTLED &&
         turn->mail->input.settled.direction == DIRECTION_DO) {
         intake_work_ended(live->engine); /* an accepted call has ended */
@@ -248,7 +248,7 @@ static void on_appended(struct append *append)
         count_refusal(live, mail);
     }
     /* The mail's owner may free the mail, and may read `append` through the turn's arena only until it returns. */
-    mail->answer = turn->records.answer;
+    mail->answer = turn->decision.records.answer;
     mail->done(mail, append->code, &append->err);
     live->turn = NULL;
     if (append->code == ERR_OK && !live->dropped) {
@@ -269,7 +269,7 @@ static void turn_refuse(struct turn *turn)
     (void)err_set(&err, ERR_TOO_LARGE, "what this leads to is larger than one turn of a saga may be");
     err_hint(&err, "pass references instead of large bodies, or begin fewer elements at once");
     log_error("turn_too_large", LOG_UUID("saga", &live->saga.id.uuid),
-              LOG_I64("records", (int64_t)turn->records.count));
+              LOG_I64("records", (int64_t)turn->decision.records.count));
     count_refusal(live, mail);
     mail->answer = (struct call_answer){.step = STEP_NONE};
     mail->done(mail, ERR_TOO_LARGE, &err);
@@ -289,24 +289,26 @@ void turn_begin(struct live *live, struct mail *mail)
     mail->input.holds = holds_in_force(engine->holds);
     mail->input.digest_key = payload_keys_digest_key(engine->options.payload_keys);
     mail->input.payload_bytes_max = engine->options.payload_bytes_max;
-    enum err_code code = saga_decide(&live->saga, &mail->input, &turn->arena, &turn->records, &err);
+    turn->live = live;
+    turn->mail = mail;
+    turn_describe_begin(turn);
+    turn->decision.witness = &turn->witness;
+    enum err_code code = saga_decide_next(&live->saga, &mail->input, &turn->arena, &turn->decision, &err);
 
-    if (code != ERR_OK || turn->records.count == 0) {
+    if (code != ERR_OK || turn->decision.records.count == 0) {
         if (code == ERR_INTERNAL) {
             log_error("decision_refused", LOG_UUID("saga", &live->saga.id.uuid), LOG_ERR(&err));
             count_refusal(live, mail); /* like a refusal of the database as data */
         }
 
-        mail->answer = turn->records.answer;
+        mail->answer = turn->decision.records.answer;
         mail->done(mail, code, &err);
         turn_end(engine, turn);
         return;
     }
     park_forget(live);
-    turn->live = live;
-    turn->mail = mail;
     turn->began_us = loop_boot_us(engine->loop);
-    turn_describe(turn);
+    turn_describe_end(turn);
     if (turn->payload.overflow) {
         turn_refuse(turn);
         return;

@@ -2,6 +2,8 @@
  * What a turn means for the tables: its row of the log, and the rows beside it for finding, listing and waking: keys,
  * escalations, approvals, followers, locks, and when to look at the saga again. All of it is one transaction.
  */
+#include <string.h>
+
 #include "base/canon.h"
 #include "base/json.h"
 #include "base/metric.h"
@@ -79,16 +81,32 @@ static bool makes_key_known(const struct record *record)
     UNREACHABLE();
 }
 
-/* Adds a key once. An intent that follows its step.called in one turn carries the arguments again. */
-static uint32_t add_key(struct op_key *keys, uint32_t count, const struct op_key *key)
+/* Makes room for one more item behind `count` of them. */
+static void *with_room(struct turn *turn, void *items, uint32_t count, size_t bytes)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        if (uuid_equal(&keys[i].uuid, &key->uuid)) {
-            return count;
+    enum { ROOM_MIN = 4 };
+    void *room;
+
+    if (count > 0 && (count < ROOM_MIN || (count & (count - 1)) != 0)) {
+        return items;
+    }
+    room = arena_array(&turn->arena, count ? 2 * (size_t)count : ROOM_MIN, bytes);
+    if (count > 0) {
+        memcpy(room, items, count * bytes);
+    }
+    return room;
+}
+
+/* Adds a key once. An intent that follows its step.called in one turn carries the arguments again. */
+static void add_key(struct turn *turn, const struct op_key *key)
+{
+    for (uint32_t i = 0; i < turn->key_count; i++) {
+        if (uuid_equal(&turn->keys[i].uuid, &key->uuid)) {
+            return;
         }
     }
-    keys[count] = *key;
-    return count + 1;
+    turn->keys = with_room(turn, turn->keys, turn->key_count, sizeof(*turn->keys));
+    turn->keys[turn->key_count++] = *key;
 }
 
 struct slice mail_asked(const struct mail *start)
@@ -123,6 +141,12 @@ static void describe_start(struct turn *turn, const struct record *first)
 
 /* --- escalations --- */
 
+static struct append_escalation *case_added(struct turn *turn)
+{
+    turn->escalations = with_room(turn, turn->escalations, turn->escalation_count, sizeof(*turn->escalations));
+    return &turn->escalations[turn->escalation_count++];
+}
+
 /* Returns the change of a case that already has its row; there is one change in a turn. */
 static struct append_escalation *change_of_case(struct turn *turn, uint64_t number)
 {
@@ -131,7 +155,7 @@ static struct append_escalation *change_of_case(struct turn *turn, uint64_t numb
             return &turn->escalations[i];
         }
     }
-    return &turn->escalations[turn->escalation_count++];
+    return case_added(turn);
 }
 
 static void describe_escalation(struct turn *turn, const struct saga *saga, const struct record *record, bool opened)
@@ -145,19 +169,16 @@ static void describe_escalation(struct turn *turn, const struct saga *saga, cons
         saga_write_escalation_resolved(saga, record, &turn->body);
     }
     saga_mask_in(saga, &turn->body, 0); /* what lies beside the log is masked for everybody */
-    *(is_new ? &turn->escalations[turn->escalation_count++] : change_of_case(turn, record->escalation)) =
-        (struct append_escalation){
-            .number = record->escalation,
-            .is_new = is_new,
-            .is_open = opened,
-            .step = opened && record->step != STEP_NONE ? saga->definition->steps[record->step].id : SLICE_NONE,
-            .reason = opened ? record->reason : saga->escalation.reason,
-            .body = arena_slice(&turn->arena, buffer_slice(&turn->body))};
-    turn->live->shard->escalation_counter += is_new;
-    turn->cases_more += opened ? 1 : -1;
-    if (opened) {
-        metric_add(METRIC_ESCALATIONS, 1);
-    }
+    *(is_new ? case_added(turn) : change_of_case(turn, record->escalation)) = (struct append_escalation){
+        .number = record->escalation,
+        .is_new = is_new,
+        .is_open = opened,
+        .step = opened && record->step != STEP_NONE ? saga->definition->steps[record->step].id : SLICE_NONE,
+        .reason = opened ? record->reason : saga->escalation.reason,
+        .body = arena_slice(&turn->arena, buffer_slice(&turn->body))};
+    turn->cases_new += is_new;
+    turn->cases_opened += opened;
+    turn->cases_resolved += !opened;
 }
 
 /* --- approvals --- */
@@ -172,14 +193,20 @@ static uint64_t approval_asked(const struct saga *saga, uint32_t step)
     return saga->steps[step].approval;
 }
 
+static void add_touched(struct turn *turn, struct touched touched)
+{
+    turn->touched = with_room(turn, turn->touched, turn->touched_count, sizeof(*turn->touched));
+    turn->touched[turn->touched_count++] = touched;
+}
+
 static void approval_touched(struct turn *turn, uint32_t step, uint64_t before, uint64_t after)
 {
     if (before != 0 && before != after) {
-        turn->touched[turn->touched_count++] = (struct touched){.step = step, .number = before};
+        add_touched(turn, (struct touched){.step = step, .number = before});
     }
     if (after != 0 && before != after) {
-        turn->touched[turn->touched_count++] = (struct touched){.step = step, .number = after, .opened = true};
-        turn->live->shard->approval_counter++;
+        add_touched(turn, (struct touched){.step = step, .number = after, .opened = true});
+        turn->approvals_new++;
     }
 }
 
@@ -298,32 +325,53 @@ static void describe_followers(struct turn *turn, const struct saga *saga, const
 
 /* --- the whole turn --- */
 
-/* Describes what one record means for the tables. `after` is the saga before the record, and then with it. */
-static void describe_record(struct turn *turn, struct saga *after, const struct record *record)
+/* Describes what is to be said of a record before it is applied. Its step is that of the next state, because calls of
+ * an open saga, and groups, add steps. */
+static void describe_before(struct witness *witness, const struct saga *next, const struct record *record)
 {
-    uint64_t asked = approval_asked(after, record->step);
+    struct turn *turn = container_of(witness, struct turn, witness);
 
-    /* The step is that of the copy, because calls of an open saga, and groups, add steps. */
-    record_write(record, after->definition, &turn->payload);
+    turn->asked = approval_asked(next, record->step);
+    buffer_put_char(&turn->payload, turn->payload.len == 0 ? '[' : ',');
+    record_write(record, next->definition, &turn->payload);
     if (makes_key_known(record)) {
-        turn->key_count = add_key(turn->keys, turn->key_count, &record->key);
+        add_key(turn, &record->key);
     }
     if (record->type == RECORD_ESCALATION_RESOLVED) {
-        describe_escalation(turn, after, record, false);
+        describe_escalation(turn, next, record, false);
     }
-    saga_apply(after, record);
+    turn->is_event |= event_is_in(record);
+}
+
+static void describe_after(struct witness *witness, const struct saga *next, const struct record *record)
+{
+    struct turn *turn = container_of(witness, struct turn, witness);
+
     if (record->type == RECORD_ESCALATION_OPENED) {
-        describe_escalation(turn, after, record, true);
+        describe_escalation(turn, next, record, true);
     }
     if (record->step != STEP_NONE) {
-        approval_touched(turn, record->step, asked, approval_asked(after, record->step));
+        approval_touched(turn, record->step, turn->asked, approval_asked(next, record->step));
     }
     if (record->type == RECORD_SAGA_COMPLETED && record->followers.ptr) {
-        describe_followers(turn, after, record);
+        describe_followers(turn, next, record);
     }
     if (record->type == RECORD_RUN_WOKEN || record->type == RECORD_RUN_RESTED) {
         turn->awake = record->type == RECORD_RUN_WOKEN;
     }
+}
+
+void turn_describe_begin(struct turn *turn)
+{
+    turn->witness = (struct witness){.before = describe_before, .after = describe_after};
+    turn->awake = turn->live->awake;
+    turn->is_event = false;
+    turn->keys = NULL;
+    turn->escalations = NULL;
+    turn->touched = NULL;
+    turn->followers = NULL;
+    turn->key_count = turn->escalation_count = turn->touched_count = turn->follower_count = 0;
+    turn->cases_opened = turn->cases_resolved = turn->cases_new = turn->approvals_new = 0;
 }
 
 /* Describes the change in the table awake; for a parked saga its append does that. */
@@ -351,8 +399,8 @@ static struct slice describe_act(struct turn *turn, const struct saga *after)
     act.saga = after->id;
     act.saga_name = after->definition->name;
     act.business_id = after->business_id;
-    for (size_t i = 0; i < turn->records.count && !act.tool.ptr && !slice_is(act.kind, "saga"); i++) {
-        uint32_t step = turn->records.items[i].step;
+    for (size_t i = 0; i < turn->decision.records.count && !act.tool.ptr && !slice_is(act.kind, "saga"); i++) {
+        uint32_t step = turn->decision.records.items[i].step;
 
         if (step != STEP_NONE && step < after->definition->step_count && step_has_call(after, step)) {
             act.tool = saga_tool(after, step, DIRECTION_DO)->name;
@@ -364,34 +412,29 @@ static struct slice describe_act(struct turn *turn, const struct saga *after)
 /* Writes the state of a run that goes to rest. The next call of it is decided from that. */
 static void describe_rest(struct turn *turn, const struct saga *after)
 {
+    const struct records *records = &turn->decision.records;
+
     buffer_reset(&turn->rest);
-    if (turn->records.items[turn->records.count - 1].type == RECORD_RUN_RESTED && saga_write_rest(after, &turn->rest)) {
+    if (records->items[records->count - 1].type == RECORD_RUN_RESTED && saga_write_rest(after, &turn->rest)) {
         turn->append.rest = buffer_slice(&turn->rest);
     }
 }
 
-/* Writes the payload and everything that the tables beside the log need, by applying the records to a copy. */
-void turn_describe(struct turn *turn)
+/* Only now is it certain that the turn is appended with the numbers that its decision has used. */
+static void count_numbers(const struct turn *turn)
+{
+    turn->live->shard->escalation_counter += turn->cases_new;
+    turn->live->shard->approval_counter += turn->approvals_new;
+    metric_add(METRIC_ESCALATIONS, turn->cases_opened);
+}
+
+void turn_describe_end(struct turn *turn)
 {
     struct live *live = turn->live;
-    const struct saga *saga = &live->saga;
-    struct saga *after = saga_copy(saga, &turn->arena);
-    size_t count = turn->records.count;
-    bool is_event = false;
+    const struct saga *saga = &live->saga, *after = turn->decision.next;
+    size_t count = turn->decision.records.count;
 
-    turn->keys = arena_array(&turn->arena, count, sizeof(*turn->keys));
-    turn->escalations = arena_array(&turn->arena, count, sizeof(*turn->escalations));
-    turn->touched = arena_array(&turn->arena, 2 * count, sizeof(*turn->touched));
-    turn->followers = NULL;
-    turn->awake = live->awake;
-    buffer_put_char(&turn->payload, '[');
-    for (size_t i = 0; i < count; i++) {
-        if (i > 0) {
-            buffer_put_char(&turn->payload, ',');
-        }
-        describe_record(turn, after, &turn->records.items[i]);
-        is_event |= event_is_in(&turn->records.items[i]);
-    }
+    count_numbers(turn);
     buffer_put_char(&turn->payload, ']');
     turn->status_after = saga_status(after);
     turn->ended = after->phase == PHASE_ENDED;
@@ -400,7 +443,7 @@ void turn_describe(struct turn *turn)
                                    .shard = live->shard->number,
                                    .epoch = live->shard->epoch,
                                    .at_ms = turn->mail->input.now_ms,
-                                   .first_seq = turn->records.items[0].seq,
+                                   .first_seq = turn->decision.records.items[0].seq,
                                    .record_count = (uint32_t)count,
                                    .payload = buffer_slice(&turn->payload),
                                    .new_keys = turn->keys,
@@ -413,7 +456,7 @@ void turn_describe(struct turn *turn)
                                    .escalation_count = turn->escalation_count,
                                    .followers = turn->followers,
                                    .follower_count = turn->follower_count,
-                                   .is_event = is_event,
+                                   .is_event = turn->is_event,
                                    .from_inbox = turn->mail->from_inbox,
                                    .inbox_id = turn->mail->inbox_id,
                                    .act = turn->mail->act ? describe_act(turn, after) : SLICE_NONE};
@@ -428,7 +471,7 @@ void turn_describe(struct turn *turn)
         turn->append.forget_ms = kept_ms > 0 && saga_debt_count(after) == 0 ? after->ended_ms + kept_ms : 0;
         turn->append.never_due = saga->seq > 0 && live->taken_in && !live->was_due;
     }
-    if (turn->records.items[0].type == RECORD_SAGA_STARTED) {
-        describe_start(turn, &turn->records.items[0]);
+    if (turn->decision.records.items[0].type == RECORD_SAGA_STARTED) {
+        describe_start(turn, &turn->decision.records.items[0]);
     }
 }
