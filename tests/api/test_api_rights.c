@@ -551,6 +551,10 @@ static const char head[] =
     "- *others*: a token of another namespace, with any role that would do. `404`: it is told what it would be told "
     "if\n"
     "  the thing did not exist. `own`: it sees and does this in its own namespace only.\n"
+    "- *shared*: a token of a namespace that definitions were shared with, by what it asks for of the namespace that\n"
+    "  shares. `copy`: it has a copy of each shared definition, uses it as its own, and sees in `shared_by` where it "
+    "is\n"
+    "  from; it is `read-only`. The rest is as for others. The test `share_rights` asks these cells of each role.\n"
     "- *tools*: a token of an operator that its row binds to tools. It calls these, and sees their operations; those "
     "of\n"
     "  other tools are `404`, and `tools/list` has none of them.\n"
@@ -563,8 +567,21 @@ static const char head[] =
     "- An agent revokes the grants that it made, and decides an approval only where the approval lets agents. A task "
     "of\n"
     "  MCP is answered to the token that made it.\n\n"
-    "| what | nobody | reader | agent | operator | admin | others | tools | grant |\n"
-    "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
+    "| what | nobody | reader | agent | operator | admin | others | shared | tools | grant |\n"
+    "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
+
+/* What a namespace finds that definitions were shared with: its own copies of them, and nothing else of the namespace
+ * that shares. The engine of paper shares nothing; the test `share_rights` asks these cells on a real one. */
+static const char *of_shared(const struct row *row, const char *of_others)
+{
+    if (strcmp(row->pattern, "/v1/definitions") == 0 && strcmp(row->method, "POST") == 0) {
+        return "read-only";
+    }
+    return strncmp(row->pattern, "/v1/definitions/", 16) == 0 || strncmp(row->pattern, "/v1/tools/", 10) == 0 ||
+                   strcmp(row->pattern, "/mcp/t/{set}") == 0 || (row->more && ends_with(row->more, " t_one"))
+               ? "copy"
+               : of_others;
+}
 
 static const char *word(enum cell cell)
 {
@@ -587,9 +604,9 @@ static void check_row(const struct row *row, struct buffer *page)
                                                      : "";
         }
     }
-    buffer_printf(page, "| `%s %s`%s%s | %s | %s | %s | %s | %s | %s | %s | %s |\n", row->method, row->pattern,
+    buffer_printf(page, "| `%s %s`%s%s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", row->method, row->pattern,
                   row->more ? " " : "", row->more ? row->more : "", word(cells[0]), word(cells[4]), word(cells[5]),
-                  word(cells[6]), word(cells[7]), of_others, word(cells[COUNT_OF(who) - 2]),
+                  word(cells[6]), word(cells[7]), of_others, of_shared(row, of_others), word(cells[COUNT_OF(who) - 2]),
                   word(cells[COUNT_OF(who) - 1]));
 }
 
