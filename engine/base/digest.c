@@ -10,11 +10,11 @@
 
 #include "base/check.h"
 
-/* The algorithm is looked up once. With EVP_sha256() each digest would look it up again, which takes longer than a
- * short digest. */
+/* Each thread looks the algorithm up once. With EVP_sha256() each digest would look it up again, which takes longer
+ * than a short digest. */
 static const EVP_MD *sha256(void)
 {
-    static EVP_MD *found;
+    static _Thread_local EVP_MD *found;
 
     if (!found) {
         found = EVP_MD_fetch(NULL, "SHA256", NULL);

@@ -2,6 +2,10 @@
  * Counters, gauges and histograms of one process. A table in this file declares each of them once; to count is an
  * addition. Names follow Prometheus: sagad_ prefix, base units, _total for counters. metric_render() writes the text
  * exposition format 0.0.4.
+ *
+ * Each thread may have a row of its own, so that threads that count much do not wait for each other. Every function may
+ * be called on every thread. What is read speaks for the process: counters and histograms are the sums of the rows, and
+ * a gauge says below what its rows make.
  */
 #ifndef SAGAD_BASE_METRIC_H
 #define SAGAD_BASE_METRIC_H
@@ -64,24 +68,27 @@
       "States of runs at rest that were damaged: their logs were read")                                                \
     X(METRIC_HTTP_SURPLUS, "sagad_http_surplus_total", "Connections beyond --connections-max, told to come again")
 
+/* What the rows of a gauge make: their sum, or the highest, or the lowest one of the rows in which it was ever set. */
 #define METRIC_GAUGE_MAP(X)                                                                                            \
-    X(GAUGE_SAGAS_LOADED, "sagad_sagas_loaded", "Unfinished sagas in memory")                                          \
-    X(GAUGE_CALLS_IN_FLIGHT, "sagad_calls_in_flight", "Calls under way")                                               \
-    X(GAUGE_SHARDS_OWNED, "sagad_shards_owned", "Shards this engine owns")                                             \
-    X(GAUGE_ESCALATIONS_OPEN, "sagad_escalations_open", "Escalations that wait for a person")                          \
-    X(GAUGE_APPENDS_WAITING, "sagad_appends_waiting", "Turns waiting for a batch")                                     \
-    X(GAUGE_HTTP_CONNECTIONS, "sagad_http_connections", "Open client connections")                                     \
-    X(GAUGE_CALLS_WAITING, "sagad_calls_waiting", "Calls that wait for a place among --calls-max")                     \
-    X(GAUGE_INTAKE_PERCENT, "sagad_intake_delay_percent", "Worst wait of new work, in percent of its target")          \
-    X(GAUGE_INTAKE_SHUT, "sagad_intake_shut", "1 while new work is refused, all or some of it")                        \
-    X(GAUGE_TOKENS_AGE, "sagad_tokens_age_seconds", "Since the tokens file was last found to be right")                \
-    X(GAUGE_ISSUER_AGE, "sagad_issuer_age_seconds", "Since the keys of the issuer were last read; 0 without one")      \
-    X(GAUGE_TRACES_WAITING, "sagad_traces_waiting", "Ended sagas whose trace is to be sent")                           \
-    X(GAUGE_HOLDS, "sagad_holds", "Holds in force, by which nothing begins")                                           \
-    X(GAUGE_SAGAS_HELD, "sagad_sagas_held", "Sagas in memory with a call that waits for a hold, or is let go next")    \
-    X(GAUGE_DATABASE_SYNCHRONOUS, "sagad_database_synchronous",                                                        \
+    X(GAUGE_SAGAS_LOADED, SUM, "sagad_sagas_loaded", "Unfinished sagas in memory")                                     \
+    X(GAUGE_CALLS_IN_FLIGHT, SUM, "sagad_calls_in_flight", "Calls under way")                                          \
+    X(GAUGE_SHARDS_OWNED, SUM, "sagad_shards_owned", "Shards this process owns")                                       \
+    X(GAUGE_ESCALATIONS_OPEN, SUM, "sagad_escalations_open", "Escalations that wait for a person")                     \
+    X(GAUGE_APPENDS_WAITING, SUM, "sagad_appends_waiting", "Turns waiting for a batch")                                \
+    X(GAUGE_HTTP_CONNECTIONS, SUM, "sagad_http_connections", "Open client connections")                                \
+    X(GAUGE_CALLS_WAITING, SUM, "sagad_calls_waiting", "Calls that wait for a place among --calls-max")                \
+    X(GAUGE_INTAKE_PERCENT, MOST, "sagad_intake_delay_percent", "Worst wait of new work, in percent of its target")    \
+    X(GAUGE_INTAKE_SHUT, MOST, "sagad_intake_shut", "1 while new work is refused, all or some of it")                  \
+    X(GAUGE_TOKENS_AGE, MOST, "sagad_tokens_age_seconds", "Since the tokens file was last found to be right")          \
+    X(GAUGE_ISSUER_AGE, MOST, "sagad_issuer_age_seconds",                                                              \
+      "Since the keys of the issuer were last read; 0 without one")                                                    \
+    X(GAUGE_TRACES_WAITING, SUM, "sagad_traces_waiting", "Ended sagas whose trace is to be sent")                      \
+    X(GAUGE_HOLDS, MOST, "sagad_holds", "Holds in force, by which nothing begins")                                     \
+    X(GAUGE_SAGAS_HELD, SUM, "sagad_sagas_held",                                                                       \
+      "Sagas in memory with a call that waits for a hold, or is let go next")                                          \
+    X(GAUGE_DATABASE_SYNCHRONOUS, LEAST, "sagad_database_synchronous",                                                 \
       "1 while synchronous_standby_names is set, so that commits wait for a standby")                                  \
-    X(GAUGE_RESIDENT, "sagad_resident_bytes", "Memory of this process")
+    X(GAUGE_RESIDENT, MOST, "sagad_resident_bytes", "Memory of this process")
 
 #define METRIC_HISTOGRAM_MAP(X)                                                                                        \
     X(HISTOGRAM_COMMIT, "sagad_commit_seconds", "Time of a group commit")                                              \
@@ -91,9 +98,16 @@
 
 #define X(id, name, help) id,
 enum metric_counter { METRIC_COUNTER_MAP(X) METRIC_COUNTER_COUNT };
-enum metric_gauge { METRIC_GAUGE_MAP(X) METRIC_GAUGE_COUNT };
 enum metric_histogram { METRIC_HISTOGRAM_MAP(X) METRIC_HISTOGRAM_COUNT };
 #undef X
+#define X(id, of_rows, name, help) id,
+enum metric_gauge { METRIC_GAUGE_MAP(X) METRIC_GAUGE_COUNT };
+#undef X
+
+#define METRIC_ROWS_MAX 4
+
+/* From now on this thread counts in the row with this number. Threads that never say so count in row 0. */
+void metric_use_row(uint32_t row);
 
 void metric_add(enum metric_counter counter, uint64_t n);
 uint64_t metric_value(enum metric_counter counter);
@@ -101,7 +115,7 @@ void gauge_set(enum metric_gauge gauge, int64_t value);
 void gauge_add(enum metric_gauge gauge, int64_t n);
 int64_t gauge_value(enum metric_gauge gauge);
 void histogram_observe_us(enum metric_histogram histogram, int64_t us);
-void metric_render(struct buffer *out); /* loop thread only, like all functions here */
+void metric_render(struct buffer *out);
 
 /* For figures that have labels: the two lines in front of them, and a label's text. */
 void metric_put_head(struct buffer *out, const char *name, const char *help, const char *type);

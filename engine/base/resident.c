@@ -40,7 +40,7 @@ static bool read_number(int fd, int skip, size_t *out)
 
 size_t resident_bytes(void)
 {
-    static int fd = -2; /* stays open, because it is read often */
+    static _Thread_local int fd = -2; /* stays open, because it is read often; each thread has its own */
     size_t pages = 0;
 
     if (fd == -2) {
