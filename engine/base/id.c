@@ -86,11 +86,11 @@ struct uuid uuid_v8(const struct digest *digest)
 }
 
 /* Fetches random bytes for 32 ids at a time: asking the kernel is the most expensive part of an id. Each byte is used
- * once. */
+ * once, so each thread has its own. */
 static void random_take(uint8_t *out, size_t len)
 {
-    static uint8_t bytes[512];
-    static size_t left;
+    static _Thread_local uint8_t bytes[512];
+    static _Thread_local size_t left;
 
     CHECK(len <= sizeof(bytes));
     if (left < len) {
@@ -103,13 +103,13 @@ static void random_take(uint8_t *out, size_t len)
 
 /*
  * RFC 9562, 6.2, method 1: 48 bits of milliseconds, then a 12-bit counter that starts low in each millisecond and runs
- * over into the next one, then random bits. Its only state is the last id of this process and the random bytes that are
- * left.
+ * over into the next one, then random bits. Its only state is the last id of this thread and the random bytes that are
+ * left to it. Ids of two threads are told apart by their random bits, as those of two processes are.
  */
 struct uuid uuid_v7(int64_t now_ms)
 {
-    static int64_t last_ms;
-    static uint32_t counter;
+    static _Thread_local int64_t last_ms;
+    static _Thread_local uint32_t counter;
     struct uuid uuid;
 
     random_take(uuid.bytes, sizeof(uuid.bytes));

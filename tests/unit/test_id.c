@@ -1,6 +1,9 @@
 /* Ids keep their order, their version bits, and their shard. */
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/id.h"
 #include "tests/lib/test.h"
 
@@ -87,6 +90,51 @@ TEST(v7_rise_within_a_millisecond_and_when_the_clock_goes_back)
     assert_in_range(uuid_v7_ms(&last), now_ms, now_ms + 5);
     last = uuid_v7(now_ms + 1000);
     assert_int_equal(uuid_v7_ms(&last), now_ms + 1000);
+}
+
+/* --- several threads --- */
+
+enum { THREADS = 2, IDS_OF_THREAD = 40000 };
+
+static void *make_ids(void *context)
+{
+    struct uuid *ids = context;
+
+    for (size_t i = 0; i < IDS_OF_THREAD; i++) {
+        ids[i] = uuid_v7(1000000);
+    }
+    return NULL;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(struct uuid));
+}
+
+TEST(threads_that_make_ids_at_once_make_none_twice_and_share_no_random_bytes)
+{
+    struct uuid *ids = memory_alloc(sizeof(*ids) * THREADS * IDS_OF_THREAD);
+    pthread_t threads[THREADS];
+
+    for (size_t i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, make_ids, ids + i * IDS_OF_THREAD), 0);
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    }
+    for (size_t i = 0; i < THREADS; i++) { /* each thread's own ids rise by one */
+        for (size_t k = 1; k < IDS_OF_THREAD; k++) {
+            assert_true(compare_ids(&ids[i * IDS_OF_THREAD + k - 1], &ids[i * IDS_OF_THREAD + k]) < 0);
+        }
+    }
+    for (size_t i = 0; i < THREADS * IDS_OF_THREAD; i++) { /* what is random is different by itself */
+        memset(ids[i].bytes, 0, 8);
+    }
+    qsort(ids, (size_t)THREADS * IDS_OF_THREAD, sizeof(*ids), compare_ids);
+    for (size_t i = 1; i < (size_t)THREADS * IDS_OF_THREAD; i++) {
+        assert_true(compare_ids(&ids[i - 1], &ids[i]) != 0);
+    }
+    free(ids);
 }
 
 TEST(a_saga_id_carries_its_shard_and_stays_a_v7)
