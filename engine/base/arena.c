@@ -68,6 +68,17 @@ static void run_hooks(struct arena *arena)
     }
 }
 
+/* In tests, whoever reads memory that nobody has, or has no more, reads this. */
+static void spoil(struct arena_block *block, uint32_t bytes)
+{
+#ifdef SAGAD_INVARIANTS
+    memset(block->bytes, 0xdd, bytes);
+#else
+    (void)block;
+    (void)bytes;
+#endif
+}
+
 void arena_reset(struct arena *arena)
 {
     struct arena_block *kept = NULL;
@@ -84,6 +95,7 @@ void arena_reset(struct arena *arena)
         }
     }
     if (kept) {
+        spoil(kept, kept->used);
         kept->next = NULL;
         kept->used = 0;
         arena->blocks = kept;
@@ -109,6 +121,7 @@ static struct arena_block *new_block(size_t capacity)
     struct arena_block *block = must(malloc(sizeof(*block) + capacity));
 
     *block = (struct arena_block){.capacity = (uint32_t)capacity};
+    spoil(block, block->capacity);
     return block;
 }
 
@@ -218,6 +231,33 @@ struct slice arena_printf(struct arena *arena, const char *format, ...)
         va_end(args);
     }
     return (struct slice){text, (size_t)len};
+}
+
+bool arena_holds(const struct arena *arena, const void *memory)
+{
+    uintptr_t at = (uintptr_t)memory;
+
+    for (const struct arena_block *block = arena->blocks; block; block = block->next) {
+        if (at >= (uintptr_t)block->bytes && at < (uintptr_t)block->bytes + block->used) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool arena_points_into(const struct arena *arena, const struct arena *other)
+{
+    for (const struct arena_block *block = arena->blocks; block; block = block->next) {
+        for (uint32_t at = 0; at + sizeof(void *) <= block->used; at += sizeof(void *)) {
+            const void *word;
+
+            memcpy(&word, block->bytes + at, sizeof(word));
+            if (word && arena_holds(other, word)) {
+                return true;
+            }
+        }
+    }
+    return false;
 }
 
 void arena_on_release(struct arena *arena, void (*release)(void *object), void *object)

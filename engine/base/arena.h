@@ -6,6 +6,7 @@
 #ifndef SAGAD_BASE_ARENA_H
 #define SAGAD_BASE_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/text.h"
@@ -32,6 +33,9 @@ struct slice arena_slice(struct arena *arena,
                          struct slice text); /* a copy with a NUL behind its end; SLICE_NONE stays SLICE_NONE */
 char *arena_text(struct arena *arena, struct slice text); /* a NUL-terminated copy */
 struct slice arena_printf(struct arena *arena, const char *format, ...) PRINTF_LIKE(2, 3);
+bool arena_holds(const struct arena *arena, const void *memory); /* does it lie in there? looks at each block */
+/* For tests: does a word in there look like a pointer into `other`, which ends earlier? Looks at each word. */
+bool arena_points_into(const struct arena *arena, const struct arena *other);
 
 /* Call `release(object)` when the arena is reset or ends: ties a foreign object to this lifetime. */
 void arena_on_release(struct arena *arena, void (*release)(void *object), void *object);

@@ -151,7 +151,7 @@ bool judge_is_held(const struct run *run, uint32_t node, enum direction directio
 {
     return run->holds.count > 0 && (direction == DIRECTION_DO || run->hold.undo) &&
            (run->hold.kind == HOLD_NAMESPACE ||
-            slice_equal(run->hold.name, saga_tool(&run->live, node, direction)->name));
+            slice_equal(run->hold.name, saga_tool(&run->shadow, node, direction)->name));
 }
 
 /* Checks that it is the step's turn. A step that fails or is skipped on the spot has not begun. */

@@ -128,7 +128,7 @@ static void take_record(struct run *run, const struct record *record)
     run->next_approval += record->approval && record->type == RECORD_STEP_WAITING ? 64 : 0;
     run->lines[run->line_count].from = run->log.len;
     run->lines[run->line_count].at_ms = record->at_ms;
-    record_write(record, run->live.definition, &run->log);
+    record_write(record, run->shadow.definition, &run->log);
     CHECK(!run->log.overflow);
     run->lines[run->line_count].len = run->log.len - run->lines[run->line_count].from;
     buffer_put_char(&run->log, '\n');
@@ -136,10 +136,9 @@ static void take_record(struct run *run, const struct record *record)
         (void)printf("    %.*s\n", (int)run->lines[run->line_count].len,
                      run->log.ptr + run->lines[run->line_count].from);
     }
-    if (!record_check(&run->live, record, &err)) {
+    if (!record_check(&run->shadow, record, &err)) {
         run_violate(run, "does not fit as decided: %s", err.message);
     }
-    saga_apply(&run->live, record);
     fold_line(run, &run->shadow, run->line_count++, &read);
     judge_record(run, &read);
 }
@@ -154,7 +153,8 @@ static bool is_of_a_person(enum saga_input_type type)
 
 enum err_code run_feed(struct run *run, struct saga_input input)
 {
-    struct records records = {0};
+    struct decision decision = {0};
+    const struct records *records = &decision.records;
     struct err err = {0};
     enum err_code code;
 
@@ -165,22 +165,26 @@ enum err_code run_feed(struct run *run, struct saga_input input)
     input.number_stride = 64;
     input.holds = run->holds.count > 0 ? &run->holds : NULL;
     arena_reset(&run->turn);
-    code = saga_decide(&run->live, &input, &run->turn, &records, &err);
-    run->agent.answer = records.answer;
+    code = saga_decide_next(&run->live, &input, &run->turn, &decision, &err);
+    run->agent.answer = records->answer;
     run->turns++;
     if (code == ERR_INTERNAL) {
         run_violate(run, "decided what does not fit: %s %s", err.message, err.detail);
     }
     if (code != ERR_OK) {
-        if (!is_of_a_person(input.type) || records.count > 0) {
+        if (!is_of_a_person(input.type) || records->count > 0) {
             run_violate(run, "refused: %s %s", err.message, err.detail);
         }
         return code;
     }
-    for (size_t i = 0; i < records.count; i++) {
-        take_record(run, &records.items[i]);
+    for (size_t i = 0; i < records->count; i++) {
+        take_record(run, &records->items[i]);
     }
-    if (records.count > 0) {
+    if (records->count > 0) { /* what was decided is the state, as engines have it; the shadow is folded from its log */
+        saga_become(&run->live, decision.next, records);
+        if (arena_points_into(&run->live_arena, &run->turn) || arena_points_into(&run->live_arena, &run->scratch)) {
+            run_violate(run, "the state points at what ends with the turn or with its input");
+        }
         compare(run, &run->live, &run->shadow, "live it is");
     }
     return ERR_OK;

@@ -4,6 +4,29 @@
 #include "base/arena.h"
 #include "tests/lib/test.h"
 
+TEST(an_arena_knows_what_lies_in_it_and_where_it_points)
+{
+    struct arena arena, other;
+
+    arena_init(&arena, 64);
+    arena_init(&other, 64);
+    const char *text = arena_text(&other, SLICE("here"));
+    const char **word = arena_alloc(&arena, sizeof(*word));
+    char *large = arena_alloc(&arena, 1000);
+
+    assert_true(arena_holds(&other, text) && arena_holds(&other, text + 4));
+    assert_false(arena_holds(&arena, text) || arena_holds(&other, NULL));
+    assert_true(arena_holds(&arena, word) && arena_holds(&arena, large + 999)); /* in any block */
+    assert_false(arena_holds(&arena, large + 1008));
+    assert_false(arena_points_into(&arena, &other));
+    *word = text;
+    assert_true(arena_points_into(&arena, &other));
+    assert_false(arena_points_into(&other, &arena));
+    arena_fini(&other);
+    assert_false(arena_points_into(&arena, &other));
+    arena_fini(&arena);
+}
+
 TEST(memory_is_zeroed_aligned_and_apart)
 {
     static const size_t sizes[] = {1, 0, 15, 16, 17, 100, 255, 256, 257, 4000, 3, 128, 129, 70000, 8};

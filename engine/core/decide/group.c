@@ -365,10 +365,9 @@ bool check_group(const struct saga *saga, const struct record *record, struct er
 
 /* --- folding --- */
 
-static void grow(struct saga *saga, uint32_t count)
+/* Makes room for `count` steps where there were `had`. */
+static void grow(struct saga *saga, uint32_t had, uint32_t count)
 {
-    uint32_t had = saga->definition->step_count;
-
     if (count > saga->step_room) {
         struct step *steps;
 
@@ -395,20 +394,27 @@ static void hand_out_items(struct saga *saga, const struct step *group)
     }
 }
 
-void apply_opened_group(struct saga *saga, const struct record *record)
+uint32_t apply_opened_definition(struct saga *saga, const struct record *record)
 {
     uint32_t before = saga->definition->step_count, first,
              elements = is_for_each(saga, record->step) ? (uint32_t)json_count(record->args) : ELEMENT_NONE;
     const struct definition *next =
         definition_with_members(saga->definition, record->step, elements, saga_memory(saga), &first);
-    struct step *s;
 
     CHECK(next && first == before);
-    grow(saga, next->step_count);
     saga->definition = next;
+    return first;
+}
+
+void apply_opened_group(struct saga *saga, const struct record *record)
+{
+    uint32_t first = apply_opened_definition(saga, record), count = saga->definition->step_count;
+    struct step *s;
+
+    grow(saga, first, count);
     s = &saga->steps[record->step];
     s->first = first;
-    s->count = next->step_count - before;
+    s->count = count - first;
     s->failing_step = STEP_NONE;
     s->start_order = ++saga->started_count;
     s->started_ms = record->at_ms;

@@ -706,8 +706,7 @@ void saga_apply(struct saga *saga, const struct record *record)
 {
     bool is_about_step = record->step < saga->definition->step_count, begun, over;
 
-    /* Whoever makes or reads a record checks it. A turn applies it three times, and does not check it again each
-     * time. */
+    /* Whoever makes or reads a record checks it. It is not checked again here. */
     CHECK(record->seq == saga->seq + 1);
     INVARIANT(record_check(saga, record, NULL));
     begun = is_about_step && saga->steps[record->step].forward.state != OP_NONE;

@@ -136,8 +136,7 @@ bool apply_find_tools(const struct saga *saga, const struct record *record, stru
     return tool && (undo || !record->undo_name.len) && step_definition_of_call(tool, undo, out);
 }
 
-/* Makes the step. The beginning of its operation is folded afterwards, as for every other step. */
-void apply_called(struct saga *saga, const struct record *record)
+void apply_called_definition(struct saga *saga, const struct record *record)
 {
     struct step_definition definition;
 
@@ -147,8 +146,14 @@ void apply_called(struct saga *saga, const struct record *record)
     /* The copies are in the memory of this state, so that a definition that was only tried goes away with it. */
     definition.id = apply_keep(saga, record->label);
     definition.name = apply_keep(saga, record->call_step);
-    grow_steps(saga);
     saga->definition = definition_with_step(saga->definition, &definition, saga_memory(saga));
+}
+
+/* Makes the step. The beginning of its operation is folded afterwards, as for every other step. */
+void apply_called(struct saga *saga, const struct record *record)
+{
+    grow_steps(saga);
+    apply_called_definition(saga, record);
     saga->steps[record->step].earlier_key = record->earlier_key;
     if (slice_is(record->decision, "bypass")) {
         enum direction direction;

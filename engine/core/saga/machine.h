@@ -148,6 +148,8 @@ bool check_wait(const struct saga *saga, const struct record *record,
                 struct err *err); /* step.waiting, signal.received, approval.decided, and what ends a wait */
 bool check_lock(const struct saga *saga, const struct record *record, struct err *err);
 void apply_opened_group(struct saga *saga, const struct record *record);
+/* Only what it does to the definition. The index of the first member. */
+uint32_t apply_opened_definition(struct saga *saga, const struct record *record);
 void apply_failing_group(struct saga *saga, const struct record *record);
 void apply_ended_group(struct saga *saga, const struct record *record); /* completed, failed */
 void apply_waiting(struct saga *saga, const struct record *record);
@@ -167,6 +169,7 @@ void apply_opening(struct saga *saga, const struct record *record);
 /* The step that a call makes, from the tools it names. False: they are not on the shelf, or it cannot be called. */
 bool apply_find_tools(const struct saga *saga, const struct record *record, struct step_definition *out);
 void apply_called(struct saga *saga, const struct record *record);
+void apply_called_definition(struct saga *saga, const struct record *record); /* only what it does to the definition */
 void apply_reserved(struct saga *saga, const struct record *record);
 void apply_emission(struct saga *saga, const struct record *record);
 void apply_answered(struct saga *saga, uint32_t step);

@@ -181,15 +181,13 @@ static void count_escalations(const struct turn *turn)
     gauge_add(GAUGE_ESCALATIONS_OPEN, more);
 }
 
-/* Folds the durable records, and counts what they mean. */
+/* Makes the state of the decision, now that its records are durable, the saga's, and counts what they mean. */
 static void turn_apply(struct turn *turn)
 {
     struct live *live = turn->live;
     bool ended_before = live->saga.phase == PHASE_ENDED;
 
-    for (size_t i = 0; i < turn->decision.records.count; i++) {
-        saga_apply(&live->saga, &turn->decision.records.items[i]);
-    }
+    saga_become(&live->saga, turn->decision.next, &turn->decision.records);
     count_escalations(turn);
     live->refusals = 0;
     live->begun |= turn->mail->input.type == SAGA_INPUT_SETTLED || turn->mail->input.type == SAGA_INPUT_PROBED;
