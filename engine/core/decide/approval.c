@@ -158,7 +158,7 @@ enum err_code wait_decide(struct machine *m)
     record.verdict = input->decision.approve ? SLICE("approve") : SLICE("refuse");
     record.actor = input->decision.actor;
     record.note = input->decision.note;
-    machine_emit(m, record);
+    machine_emit(m, &record);
     if (input->decision.approve) {
         wait_complete(m, step, decision_result(m));
     } else {

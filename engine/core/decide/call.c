@@ -297,7 +297,7 @@ void call_begin(struct call_case *call, const char *decision)
     record.decision = slice_of(decision);
     identify(call, &record);
     m->out->answer = (struct call_answer){.step = record.step};
-    machine_emit(m, record);
+    machine_emit(m, &record);
     leave(m, record.step);
 }
 
@@ -319,7 +319,7 @@ void call_repeat(struct call_case *call)
     record.conversation_turn = m->input->call.conversation_turn;
     record.actor = m->input->call.actor;
     m->out->answer = (struct call_answer){.step = call->found};
-    machine_emit(m, record);
+    machine_emit(m, &record);
     leave(m, record.step);
 }
 
@@ -524,9 +524,9 @@ static void trip(struct call_case *call, uint32_t length)
     if (saga->phase != PHASE_FORWARD) {
         return; /* nothing can be closed there any more */
     }
-    machine_emit(m, record);
+    machine_emit(m, &record);
     if (saga->loop->trips >= 2) {
-        machine_emit(m, (struct record){.type = RECORD_SAGA_PAUSED, .step = STEP_NONE, .reason = SLICE("loop")});
+        machine_emit(m, &(struct record){.type = RECORD_SAGA_PAUSED, .step = STEP_NONE, .reason = SLICE("loop")});
         m->out->answer.hint = SLICE("It was the second loop: nothing is called any more until an operator resumes it.");
     }
 }

@@ -10,7 +10,7 @@ void undo_refuse_arguments(struct machine *m, uint32_t step, struct slice detail
 
     record.error = SLICE("arguments");
     record.detail = detail;
-    machine_emit(m, record);
+    machine_emit(m, &record);
 }
 
 static struct op_key undo_key(const struct machine *m, uint32_t step)
@@ -52,7 +52,7 @@ void undo_begin(struct machine *m, uint32_t step, struct slice args)
     record.scope = m->saga->steps[step].forward.scope;
     record.fingerprint = op_fingerprint(tool->name, args, &tool->volatiles, m->turn);
     machine_freeze_effect(m, tool, args, &record);
-    machine_emit(m, record);
+    machine_emit(m, &record);
 }
 
 /*
@@ -143,6 +143,6 @@ bool undo_advance(struct machine *m)
         record.type = RECORD_SAGA_ABANDONED;
         record.debts = saga_make_debts(saga, m->turn, &record.debt_count);
     }
-    machine_emit(m, record);
+    machine_emit(m, &record);
     return true;
 }

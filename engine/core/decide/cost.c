@@ -60,7 +60,7 @@ enum err_code cost_decide(struct machine *m)
     record.cost_micros = m->input->cost.micros;
     record.actor = m->input->cost.actor;
     record.note = m->input->cost.note;
-    machine_emit(m, record);
+    machine_emit(m, &record);
     return ERR_OK;
 }
 

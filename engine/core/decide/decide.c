@@ -24,22 +24,12 @@ struct record machine_record(const struct machine *m, enum record_type type, uin
     return record;
 }
 
-void machine_emit(struct machine *m, struct record record)
+/* Returns the place of the next record. */
+static struct record *place_of_next(struct records *out, struct arena *turn)
 {
-    struct records *out = m->out;
-
-    record.seq = m->saga->seq + 1;
-    record.at_ms = m->input->now_ms;
-    record.bulk = out->count == 0 ? m->input->bulk.id : SLICE_NONE;
-    /* Messages of libraries and programs may hold any bytes. Names and ids may not, and record_check() refuses
-     * those. */
-    record.error = text_as_utf8(record.error, m->turn);
-    record.detail = text_as_utf8(record.detail, m->turn);
-    record.undo_error = text_as_utf8(record.undo_error, m->turn);
-    saga_mask_sentences(m->saga, &record, m->turn);
     if (out->count == out->capacity) {
         size_t capacity = out->capacity ? out->capacity * 2 : 2; /* most turns have two records */
-        struct record *items = arena_array(m->turn, capacity, sizeof(*items));
+        struct record *items = arena_array(turn, capacity, sizeof(*items));
 
         if (out->count > 0) {
             memcpy(items, out->items, out->count * sizeof(*items));
@@ -47,19 +37,35 @@ void machine_emit(struct machine *m, struct record record)
         out->items = items;
         out->capacity = capacity;
     }
-    if (!record_check(m->saga, &record, m->err)) {
+    return &out->items[out->count];
+}
+
+void machine_emit(struct machine *m, const struct record *emitted)
+{
+    struct records *out = m->out;
+    struct record *record = place_of_next(out, m->turn);
+
+    *record = *emitted;
+    record->seq = m->saga->seq + 1;
+    record->at_ms = m->input->now_ms;
+    record->bulk = out->count == 0 ? m->input->bulk.id : SLICE_NONE;
+    /* Messages of libraries and programs may hold any bytes. Names and ids may not, and record_check() refuses
+     * those. */
+    record->error = text_as_utf8(record->error, m->turn);
+    record->detail = text_as_utf8(record->detail, m->turn);
+    record->undo_error = text_as_utf8(record->undo_error, m->turn);
+    saga_mask_sentences(m->saga, record, m->turn);
+    if (!record_check(m->saga, record, m->err)) {
         longjmp(m->misfit, 1);
     }
-    struct record *kept = &out->items[out->count++];
-
-    *kept = record;
-    m->bytes += record.args.len + record.result.len;
+    out->count++;
+    m->bytes += record->args.len + record->result.len;
     if (m->witness) {
-        m->witness->before(m->witness, m->saga, kept);
+        m->witness->before(m->witness, m->saga, record);
     }
-    saga_apply(m->saga, kept);
+    saga_apply(m->saga, record);
     if (m->witness) {
-        m->witness->after(m->witness, m->saga, kept);
+        m->witness->after(m->witness, m->saga, record);
     }
 }
 

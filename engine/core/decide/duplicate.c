@@ -79,7 +79,7 @@ void duplicate_emit(struct call_case *call, const struct call_decision *decision
         .decision = decision->decision,
     };
     if (!call_log_is_full(call)) {
-        machine_emit(m, record);
+        machine_emit(m, &record);
     }
 }
 
@@ -224,7 +224,7 @@ static void probe_again(struct call_case *call)
     record.detail = op->detail;
     record.actor = m->input->call.actor.len ? m->input->call.actor : SLICE("agent");
     record.note = SLICE("a repeat of the call had it asked about once more");
-    machine_emit(m, record);
+    machine_emit(m, &record);
 }
 
 static void refuse_unknown(struct call_case *call)
@@ -346,7 +346,7 @@ static void decide_expired(struct call_case *call)
     struct call_decision decision = {.decision = "expired", .code = ERR_EXPIRED};
 
     if (m->saga->definition->kind == SAGA_RUN && !operation_found(call)->expired) {
-        machine_emit(m, (struct record){
+        machine_emit(m, &(struct record){
                             .type = RECORD_OPERATION_EXPIRED, .step = call->found, .key = operation_found(call)->key});
     }
     /* A repeat of the old request does not ask for another effect, however late it comes. */

@@ -261,7 +261,7 @@ static void escalation_open(struct machine *m, const struct question *question)
     record.key = key_of(m->saga, question->step, question->direction);
     record.result = evidence(m, question);
     m->opened = true;
-    machine_emit(m, record);
+    machine_emit(m, &record);
 }
 
 static void escalation_close(struct machine *m)
@@ -282,7 +282,7 @@ static void escalation_close(struct machine *m)
             ? SLICE("it is not settled by itself any more: it is asked anew")
         : is_asked_anew(m->saga, open) ? SLICE("an answer came that contradicts what was settled: it is asked anew")
                                        : SLICE("it was settled without a person");
-    machine_emit(m, record);
+    machine_emit(m, &record);
 }
 
 void escalation_raise(struct machine *m, uint32_t step, enum direction direction, struct slice reason)

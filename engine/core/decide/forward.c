@@ -93,7 +93,7 @@ enum err_code forward_start(struct machine *m)
         record.loop = input->start.loop;
         record.on_timeout = input->start.on_timeout;
     }
-    machine_emit(m, record);
+    machine_emit(m, &record);
     return ERR_OK;
 }
 
@@ -106,7 +106,7 @@ void forward_start_run(struct machine *m)
     record.version = definition->version;
     record.namespace = m->input->call.namespace.len ? m->input->call.namespace : SLICE("default");
     record.run = m->input->call.run;
-    machine_emit(m, record);
+    machine_emit(m, &record);
 }
 
 /* --- beginning a step --- */
@@ -115,14 +115,14 @@ void forward_refuse_arguments(struct machine *m, uint32_t step, struct slice det
 {
     struct record record = {.type = RECORD_STEP_FAILED, .step = step, .error = SLICE("arguments"), .detail = detail};
 
-    machine_emit(m, record); /* nothing was sent, so there is no key */
+    machine_emit(m, &record); /* nothing was sent, so there is no key */
 }
 
 void forward_skip(struct machine *m, uint32_t step)
 {
     struct record record = {.type = RECORD_STEP_SKIPPED, .step = step, .reason = SLICE("when")};
 
-    machine_emit(m, record);
+    machine_emit(m, &record);
 }
 
 static struct op_key forward_key(const struct machine *m, uint32_t step, struct slice scope)
@@ -170,7 +170,7 @@ static bool refuse_over_budget(struct machine *m, uint32_t step)
         return false;
     }
     record.detail = arena_printf(m->turn, "the saga's budget of %s is used up", what);
-    machine_emit(m, record);
+    machine_emit(m, &record);
     return true;
 }
 
@@ -244,7 +244,7 @@ void forward_begin(struct machine *m, uint32_t step, struct slice args, struct s
         record.type = RECORD_STEP_INTENT;
         record.attempt = 1;
     }
-    machine_emit(m, record);
+    machine_emit(m, &record);
 }
 
 /* --- the guards' answer --- */
@@ -263,7 +263,7 @@ static void forward_found(struct machine *m, uint32_t step)
         record.error = SLICE("blocked");
         record.detail = input->admitted.detail;
     }
-    machine_emit(m, record);
+    machine_emit(m, &record);
 }
 
 static void refuse_admission(struct machine *m, uint32_t step)
@@ -283,7 +283,7 @@ static void refuse_admission(struct machine *m, uint32_t step)
         record.error = why.error;
         record.detail = why.detail;
         record.source = SOURCE_GUARD;
-        machine_emit(m, record);
+        machine_emit(m, &record);
         return;
     }
     operation_give_up(m, step, why, SOURCE_GUARD,
@@ -415,7 +415,7 @@ void forward_stop(struct machine *m, uint32_t step, struct why why, struct slice
                             .actor = actor,
                             .note = note};
 
-    machine_emit(m, record);
+    machine_emit(m, &record);
 }
 
 /* Puts the debts. All is done, but a person has left a step standing whose effect nobody can be sure of. */
@@ -441,7 +441,7 @@ void forward_finish(struct machine *m, struct slice output, struct slice error)
     struct record record = {.type = RECORD_SAGA_COMPLETED, .step = STEP_NONE, .result = output};
 
     if (!saga_is_open(m->saga) && put_waived(m, &record)) {
-        machine_emit(m, record);
+        machine_emit(m, &record);
         return;
     }
     if (error.ptr) { /* all effects are there and wanted, so an output that cannot be rendered undoes none of them */
@@ -450,7 +450,7 @@ void forward_finish(struct machine *m, struct slice output, struct slice error)
         record.detail = error;
     }
     followers_put(m, &record);
-    machine_emit(m, record);
+    machine_emit(m, &record);
 }
 
 bool finish_advance(struct machine *m)
@@ -540,7 +540,7 @@ static bool give_up_unsent(struct machine *m)
     record.detail = saga->steps[step].forward.state == OP_WAITING
                         ? arena_printf(m->turn, "the %s is being undone, and does not wait for this any more", what)
                         : arena_printf(m->turn, "the %s is being undone, and this was not sent", what);
-    machine_emit(m, record);
+    machine_emit(m, &record);
     return true;
 }
 
@@ -605,6 +605,6 @@ bool failing_advance(struct machine *m)
         return false;
     }
     record.plan = saga_make_plan(saga, STEP_NONE, m->turn, &record.plan_count);
-    machine_emit(m, record);
+    machine_emit(m, &record);
     return true;
 }

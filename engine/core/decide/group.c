@@ -60,7 +60,7 @@ static void emit_opened(struct machine *m, uint32_t step, struct slice args, int
 {
     struct record record = {.type = RECORD_STEP_OPENED, .step = step, .args = args, .due_ms = due_ms};
 
-    machine_emit(m, record);
+    machine_emit(m, &record);
 }
 
 static bool refuse_too_many(struct machine *m, uint32_t step, size_t count)
@@ -157,7 +157,7 @@ void group_fail(struct machine *m, uint32_t step, struct why why)
                                            SLICE_ARG(why.detail))
                             : arena_printf(m->turn, "step %.*s", SLICE_ARG(definition_of(m->saga, step)->id));
     }
-    machine_emit(m, record);
+    machine_emit(m, &record);
 }
 
 /* --- ending --- */
@@ -166,7 +166,7 @@ static void emit_completed(struct machine *m, uint32_t step, struct slice result
 {
     struct record record = {.type = RECORD_STEP_COMPLETED, .step = step, .result = result};
 
-    machine_emit(m, record);
+    machine_emit(m, &record);
 }
 
 static void end_elements(struct machine *m, uint32_t step)
@@ -290,7 +290,7 @@ static bool undo_alone(struct machine *m, uint32_t step)
                                                              SLICE_ARG(s->forward.detail))
                                               : s->forward.error;
     }
-    machine_emit(m, record);
+    machine_emit(m, &record);
     return true;
 }
 

@@ -56,7 +56,7 @@ static bool is_kept(const struct machine *m)
 void hold_begin_turn(struct machine *m)
 {
     if (m->saga->held_ms && m->saga->phase != PHASE_ENDED && !is_kept(m)) {
-        machine_emit(m, (struct record){.type = RECORD_SAGA_RELEASED, .step = STEP_NONE});
+        machine_emit(m, &(struct record){.type = RECORD_SAGA_RELEASED, .step = STEP_NONE});
     }
 }
 
@@ -70,7 +70,7 @@ void hold_end_turn(struct machine *m)
     }
     kept = is_kept(m);
     if (kept != (saga->held_ms != 0)) {
-        machine_emit(m, (struct record){.type = kept ? RECORD_SAGA_HELD : RECORD_SAGA_RELEASED, .step = STEP_NONE});
+        machine_emit(m, &(struct record){.type = kept ? RECORD_SAGA_HELD : RECORD_SAGA_RELEASED, .step = STEP_NONE});
     }
 }
 

@@ -112,7 +112,7 @@ void operation_contradict(struct machine *m)
         record.error = outcome->error.len ? outcome->error : slice_of(outcome_name(outcome->kind));
         record.detail = outcome->detail;
     }
-    machine_emit(m, record);
+    machine_emit(m, &record);
 }
 
 /* --- checking --- */

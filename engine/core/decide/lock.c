@@ -102,7 +102,7 @@ static void locks_want(struct machine *m, const struct slice *values)
         wanted = insert_lock(locks, wanted, (struct lock){.key = key, .fails = m->saga->definition->locks[i].fails});
     }
     record.args = locks_json(locks, wanted, m->turn);
-    machine_emit(m, record);
+    machine_emit(m, &record);
 }
 
 bool lock_advance(struct machine *m)
@@ -164,7 +164,7 @@ void lock_answered(struct machine *m)
         return;
     }
     if (!m->input->locked.refused) {
-        machine_emit(m, record);
+        machine_emit(m, &record);
     } else if (saga->locks[saga->lock_taken].fails && !pause_holds(saga)) {
         forward_stop(m, STEP_NONE,
                      (struct why){SLICE("locked"), arena_printf(m->turn, "another saga holds the lock %.*s",

@@ -330,7 +330,7 @@ enum err_code mend_decide(struct machine *m)
     record.accept_double = MEND.accept_double;
     record.actor = MEND.actor;
     record.note = MEND.note;
-    machine_emit(m, record);
+    machine_emit(m, &record);
     return ERR_OK;
 }
 

@@ -18,7 +18,7 @@ void run_begin(struct machine *m)
     if (saga->seq == 0) {
         forward_start_run(m);
     } else if (saga->phase == PHASE_ENDED) {
-        machine_emit(m, (struct record){.type = RECORD_RUN_WOKEN, .step = STEP_NONE});
+        machine_emit(m, &(struct record){.type = RECORD_RUN_WOKEN, .step = STEP_NONE});
     }
 }
 
@@ -33,7 +33,7 @@ bool run_sleeps(const struct machine *m)
 void run_rest_again(struct machine *m)
 {
     if (saga_rests(m->saga)) {
-        machine_emit(m, (struct record){.type = RECORD_RUN_RESTED, .step = STEP_NONE});
+        machine_emit(m, &(struct record){.type = RECORD_RUN_RESTED, .step = STEP_NONE});
     }
 }
 
@@ -177,7 +177,7 @@ void open_deadline(struct machine *m)
 void open_rest(struct machine *m)
 {
     if (saga_rests(m->saga) && m->input->now_ms >= m->saga->updated_ms + RUN_REST_MS) {
-        machine_emit(m, (struct record){.type = RECORD_RUN_RESTED, .step = STEP_NONE});
+        machine_emit(m, &(struct record){.type = RECORD_RUN_RESTED, .step = STEP_NONE});
     }
 }
 
@@ -273,7 +273,7 @@ enum err_code open_bypass(struct machine *m)
     record.due_ms = input->now_ms + CALL_BYPASS_MS;
     record.actor = input->bypass.actor;
     record.note = input->bypass.note;
-    machine_emit(m, record);
+    machine_emit(m, &record);
     return ERR_OK;
 }
 
@@ -299,6 +299,6 @@ enum err_code open_resume(struct machine *m)
     run_begin(m);
     record.actor = m->input->resume.actor;
     record.note = m->input->resume.note;
-    machine_emit(m, record);
+    machine_emit(m, &record);
     return ERR_OK;
 }

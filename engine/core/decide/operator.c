@@ -48,13 +48,13 @@ void operator_resolved(struct machine *m)
     record.action = slice_of(operator_action_name(OPERATOR.action));
     record.request = OPERATOR.request;
     record.verdict = verdict_name(m->input);
-    machine_emit(m, record);
+    machine_emit(m, &record);
 }
 
 static void resolved_and(struct machine *m, struct record record)
 {
     operator_resolved(m);
-    machine_emit(m, record);
+    machine_emit(m, &record);
 }
 
 static void stop_forward(struct machine *m, const char *detail)
@@ -363,7 +363,7 @@ static enum err_code probe(struct machine *m)
     record.due_ms = m->input->now_ms;
     record.error = op->error;
     record.detail = op->detail;
-    machine_emit(m, record); /* the escalation stays open until the answer is there */
+    machine_emit(m, &record); /* the escalation stays open until the answer is there */
     return ERR_OK;
 }
 

@@ -43,7 +43,7 @@ enum err_code pause_decide(struct machine *m)
     }
     record.actor = m->input->pause.actor;
     record.note = m->input->pause.note;
-    machine_emit(m, record);
+    machine_emit(m, &record);
     return ERR_OK;
 }
 

@@ -282,7 +282,7 @@ static void emit_unknown(struct machine *m, uint32_t step, enum direction direct
     } else {
         record.cost_micros = estimate_of(m, direction);
     }
-    machine_emit(m, record);
+    machine_emit(m, &record);
 }
 
 /* Emits the record for `next`. `outcome` is what came in, NULL when only time has passed. */
@@ -322,7 +322,7 @@ static void emit_next(struct machine *m, uint32_t step, enum direction direction
     case NEXT_ACCEPTED:
         record = next_record(m, step, direction, RECORD_STEP_RUNNING, RECORD_COMPENSATION_RUNNING);
         record.due_ms = next->due_ms;
-        machine_emit(m, record);
+        machine_emit(m, &record);
         return;
     case NEXT_PROBE:
         record = next_record(m, step, direction, RECORD_STEP_UNKNOWN, RECORD_COMPENSATION_UNKNOWN);
@@ -348,7 +348,7 @@ static void emit_next(struct machine *m, uint32_t step, enum direction direction
         record.detail = next->why.detail;
         record.answer = answer_of(m, &record, outcome);
     }
-    machine_emit(m, record);
+    machine_emit(m, &record);
 }
 
 static struct why why_of(const struct outcome *outcome)

@@ -163,7 +163,7 @@ static enum err_code undone(struct machine *m)
     record.attempt = 0;
     record.actor = OPERATOR.actor;
     record.note = OPERATOR.note;
-    machine_emit(m, record);
+    machine_emit(m, &record);
     if (stops) {
         forward_stop(m, STEP_NONE, WHY("operator", "a person undid one of its effects by hand"), OPERATOR.actor,
                      OPERATOR.note);
@@ -213,7 +213,7 @@ static enum err_code not_happened_again(struct machine *m)
     record = operator_record(m, m->direction == DIRECTION_UNDO ? RECORD_COMPENSATION_REOPENED : RECORD_STEP_REOPENED);
     record.attempt = 0;
     record.due_ms = quiet_ms > m->input->now_ms ? quiet_ms : m->input->now_ms;
-    machine_emit(m, record);
+    machine_emit(m, &record);
     return ERR_OK;
 }
 

@@ -112,7 +112,7 @@ void wait_begin(struct machine *m, uint32_t step, struct slice value)
         record.fingerprint = hash_of(m, record.args);
         record.approval = approval_number(m);
     }
-    machine_emit(m, record);
+    machine_emit(m, &record);
 }
 
 /* --- the end of a wait --- */
@@ -121,14 +121,14 @@ void wait_complete(struct machine *m, uint32_t step, struct slice result)
 {
     struct record record = {.type = RECORD_STEP_COMPLETED, .step = step, .result = result};
 
-    machine_emit(m, record);
+    machine_emit(m, &record);
 }
 
 void wait_fail(struct machine *m, uint32_t step, struct why why)
 {
     struct record record = {.type = RECORD_STEP_FAILED, .step = step, .error = why.error, .detail = why.detail};
 
-    machine_emit(m, record);
+    machine_emit(m, &record);
 }
 
 void wait_over(struct machine *m, uint32_t step)
@@ -302,7 +302,7 @@ enum err_code wait_signal(struct machine *m)
     record.emission = input->signal.id;
     record.actor = input->signal.actor;
     record.step = pause_holds(saga) ? STEP_NONE : signal_taker(saga, record.signal);
-    machine_emit(m, record);
+    machine_emit(m, &record);
     if (record.step != STEP_NONE) {
         wait_complete(m, record.step, payload);
     }

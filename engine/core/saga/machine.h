@@ -214,7 +214,7 @@ struct why {
 #define WHY(error, detail) ((struct why){SLICE(error), SLICE(detail)})
 
 struct record machine_record(const struct machine *m, enum record_type type, uint32_t step, enum direction direction);
-void machine_emit(struct machine *m, struct record record);
+void machine_emit(struct machine *m, const struct record *emitted);
 /* So much was recorded already that what may begin or end now waits for the next turn, which a timer brings. */
 bool machine_is_full(const struct machine *m);
 struct slice machine_faults(struct machine *m, const struct faults *faults); /* the first of them as a sentence */
