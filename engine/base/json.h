@@ -8,7 +8,9 @@
 #ifndef SAGAD_BASE_JSON_H
 #define SAGAD_BASE_JSON_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/errors.h"
@@ -76,6 +78,8 @@ struct cJSON *json_tree(struct slice text, struct arena *arena);
 
 void json_put_string(struct buffer *out, struct slice text); /* with quotes and escapes; invalid UTF-8 becomes U+FFFD */
 
+#define JSON_INLINE static inline __attribute__((always_inline))
+
 /* Writes commas and quotes, so that the caller cannot forget one. `name` is NULL inside arrays and at the top. */
 struct json_writer {
     struct buffer *out;
@@ -83,18 +87,68 @@ struct json_writer {
     int depth;
 };
 void json_writer_init(struct json_writer *w, struct buffer *out);
-void json_object_begin(struct json_writer *w, const char *name);
 void json_object_end(struct json_writer *w);
-void json_array_begin(struct json_writer *w, const char *name);
 void json_array_end(struct json_writer *w);
-void json_write_raw(struct json_writer *w, const char *name, struct slice json); /* verbatim; SLICE_NONE writes null */
-void json_write_slice(struct json_writer *w, const char *name,
-                      struct slice text); /* writes a string; SLICE_NONE writes null */
-void json_write_text(struct json_writer *w, const char *name, const char *text);
-void json_write_i64(struct json_writer *w, const char *name, int64_t value);
-void json_write_bool(struct json_writer *w, const char *name, bool value);
-void json_write_instant(struct json_writer *w, const char *name, int64_t ms); /* RFC 3339; 0 writes null */
-void json_write_null(struct json_writer *w, const char *name);
+
+/* The name of a member. A literal is measured when it is compiled, and is not searched for what has to be escaped:
+ * literals have nothing. */
+struct json_name {
+    const char *ptr; /* NULL: none */
+    uint32_t len;
+    bool is_plain; /* there is nothing to escape in it */
+};
+JSON_INLINE struct json_name json_name(const char *name)
+{
+    size_t len = name ? strlen(name) : 0;
+
+    return (struct json_name){name, (uint32_t)len, __builtin_constant_p(len)};
+}
+void json_named_object(struct json_writer *w, struct json_name name);
+void json_named_array(struct json_writer *w, struct json_name name);
+void json_named_raw(struct json_writer *w, struct json_name name, struct slice json);
+void json_named_slice(struct json_writer *w, struct json_name name, struct slice text);
+void json_named_i64(struct json_writer *w, struct json_name name, int64_t value);
+void json_named_instant(struct json_writer *w, struct json_name name, int64_t ms);
+
+JSON_INLINE void json_object_begin(struct json_writer *w, const char *name)
+{
+    json_named_object(w, json_name(name));
+}
+JSON_INLINE void json_array_begin(struct json_writer *w, const char *name)
+{
+    json_named_array(w, json_name(name));
+}
+/* Writes the value as it is; SLICE_NONE writes null. */
+JSON_INLINE void json_write_raw(struct json_writer *w, const char *name, struct slice json)
+{
+    json_named_raw(w, json_name(name), json);
+}
+/* Writes a string; SLICE_NONE writes null. */
+JSON_INLINE void json_write_slice(struct json_writer *w, const char *name, struct slice text)
+{
+    json_named_slice(w, json_name(name), text);
+}
+JSON_INLINE void json_write_text(struct json_writer *w, const char *name, const char *text)
+{
+    json_named_slice(w, json_name(name), slice_of(text));
+}
+JSON_INLINE void json_write_i64(struct json_writer *w, const char *name, int64_t value)
+{
+    json_named_i64(w, json_name(name), value);
+}
+JSON_INLINE void json_write_null(struct json_writer *w, const char *name)
+{
+    json_named_raw(w, json_name(name), SLICE_NONE);
+}
+JSON_INLINE void json_write_bool(struct json_writer *w, const char *name, bool value)
+{
+    json_named_raw(w, json_name(name), value ? SLICE("true") : SLICE("false"));
+}
+/* RFC 3339; 0 writes null. */
+JSON_INLINE void json_write_instant(struct json_writer *w, const char *name, int64_t ms)
+{
+    json_named_instant(w, json_name(name), ms);
+}
 
 /* Appends one part to a JSON Pointer and escapes it with ~0 and ~1. */
 struct slice json_pointer_join(struct arena *arena, struct slice pointer, struct slice part);

@@ -113,23 +113,29 @@ void json_writer_init(struct json_writer *w, struct buffer *out)
     *w = (struct json_writer){.out = out};
 }
 
+/* A name that has to be escaped. */
+static char *lead_escaped(struct json_writer *w, struct json_name name, bool has_comma, size_t more)
+{
+    if (has_comma) {
+        buffer_put_char(w->out, ',');
+    }
+    json_put_string(w->out, (struct slice){name.ptr, name.len});
+    buffer_put_char(w->out, ':');
+    return buffer_extend(w->out, more);
+}
+
 /* Writes the comma before a value and its name, and makes room for `more` bytes that the caller fills. */
-static char *lead(struct json_writer *w, const char *name, size_t more)
+static char *lead(struct json_writer *w, struct json_name name, size_t more)
 {
     uint64_t bit = UINT64_C(1) << w->depth;
     bool has_comma = (w->has_items & bit) != 0;
-    size_t len = name ? strlen(name) : 0;
 
     w->has_items |= bit;
-    if (name && !is_plain(name, len)) {
-        if (has_comma) {
-            buffer_put_char(w->out, ',');
-        }
-        json_put_string(w->out, (struct slice){name, len});
-        buffer_put_char(w->out, ':');
-        return buffer_extend(w->out, more);
+    INVARIANT(!name.is_plain || !name.ptr || is_plain(name.ptr, name.len));
+    if (name.ptr && !name.is_plain && !is_plain(name.ptr, name.len)) {
+        return lead_escaped(w, name, has_comma, more);
     }
-    char *at = buffer_extend(w->out, has_comma + (name ? len + 3 : 0) + more);
+    char *at = buffer_extend(w->out, has_comma + (name.ptr ? name.len + 3 : 0) + more);
 
     if (!at) {
         return NULL;
@@ -137,28 +143,19 @@ static char *lead(struct json_writer *w, const char *name, size_t more)
     if (has_comma) {
         *at++ = ',';
     }
-    if (name) {
+    if (name.ptr) {
         *at++ = '"';
-        memcpy(at, name, len);
-        at += len;
+        memcpy(at, name.ptr, name.len);
+        at += name.len;
         *at++ = '"';
         *at++ = ':';
     }
     return at;
 }
 
-static void lead_raw(struct json_writer *w, const char *name, struct slice raw)
+static void level_open(struct json_writer *w, struct json_name name, char c)
 {
-    char *at = lead(w, name, raw.len);
-
-    if (at && raw.len > 0) {
-        memcpy(at, raw.ptr, raw.len);
-    }
-}
-
-static void level_open(struct json_writer *w, const char *name, char c)
-{
-    lead_raw(w, name, (struct slice){&c, 1});
+    json_named_raw(w, name, (struct slice){&c, 1});
     w->depth++;
     CHECK(w->depth < 64);
     w->has_items &= ~(UINT64_C(1) << w->depth);
@@ -171,7 +168,7 @@ static void level_close(struct json_writer *w, char c)
     buffer_put_char(w->out, c);
 }
 
-void json_object_begin(struct json_writer *w, const char *name)
+void json_named_object(struct json_writer *w, struct json_name name)
 {
     level_open(w, name, '{');
 }
@@ -181,7 +178,7 @@ void json_object_end(struct json_writer *w)
     level_close(w, '}');
 }
 
-void json_array_begin(struct json_writer *w, const char *name)
+void json_named_array(struct json_writer *w, struct json_name name)
 {
     level_open(w, name, '[');
 }
@@ -191,15 +188,20 @@ void json_array_end(struct json_writer *w)
     level_close(w, ']');
 }
 
-void json_write_raw(struct json_writer *w, const char *name, struct slice json)
+void json_named_raw(struct json_writer *w, struct json_name name, struct slice json)
 {
-    lead_raw(w, name, json.ptr ? json : SLICE("null"));
+    struct slice value = json.ptr ? json : SLICE("null");
+    char *at = lead(w, name, value.len);
+
+    if (at && value.len > 0) {
+        memcpy(at, value.ptr, value.len);
+    }
 }
 
-void json_write_slice(struct json_writer *w, const char *name, struct slice text)
+void json_named_slice(struct json_writer *w, struct json_name name, struct slice text)
 {
     if (!text.ptr) {
-        lead_raw(w, name, SLICE("null"));
+        json_named_raw(w, name, SLICE_NONE);
     } else if (is_plain(text.ptr, text.len)) {
         char *at = lead(w, name, text.len + 2);
 
@@ -214,37 +216,22 @@ void json_write_slice(struct json_writer *w, const char *name, struct slice text
     }
 }
 
-void json_write_text(struct json_writer *w, const char *name, const char *text)
-{
-    json_write_slice(w, name, slice_of(text));
-}
-
-void json_write_i64(struct json_writer *w, const char *name, int64_t value)
+void json_named_i64(struct json_writer *w, struct json_name name, int64_t value)
 {
     (void)lead(w, name, 0);
     buffer_put_i64(w->out, value);
 }
 
-void json_write_bool(struct json_writer *w, const char *name, bool value)
-{
-    lead_raw(w, name, value ? SLICE("true") : SLICE("false"));
-}
-
-void json_write_instant(struct json_writer *w, const char *name, int64_t ms)
+void json_named_instant(struct json_writer *w, struct json_name name, int64_t ms)
 {
     char text[INSTANT_TEXT_BYTES];
 
     if (ms == 0) {
-        json_write_null(w, name);
+        json_named_raw(w, name, SLICE_NONE);
         return;
     }
     instant_text(ms, text);
-    json_write_text(w, name, text);
-}
-
-void json_write_null(struct json_writer *w, const char *name)
-{
-    lead_raw(w, name, SLICE("null"));
+    json_named_slice(w, name, slice_of(text));
 }
 
 struct slice json_pointer_join(struct arena *arena, struct slice pointer, struct slice part)

@@ -186,6 +186,8 @@ void buffer_reset(struct buffer *buffer)
     buffer->overflow = false;
 }
 
+#define SMALL_BYTES 4096 /* a small buffer grows faster: most answers and turns have one or two thousand bytes */
+
 /* Makes room for `len` more bytes and a NUL. */
 static bool buffer_reserve(struct buffer *buffer, size_t len)
 {
@@ -199,7 +201,7 @@ static bool buffer_reserve(struct buffer *buffer, size_t len)
         size_t capacity = buffer->capacity ? buffer->capacity : 256;
 
         while (capacity < need) {
-            capacity *= 2;
+            capacity *= capacity < SMALL_BYTES ? 4 : 2;
         }
         buffer->ptr = memory_grow(buffer->ptr, capacity);
         buffer->capacity = capacity;

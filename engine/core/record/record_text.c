@@ -194,26 +194,27 @@ static void write_member(struct json_writer *w, const struct record_member *memb
                          const struct definition *definition)
 {
     const void *at = (const char *)record + member->at;
+    const struct json_name name = {member->name, (uint32_t)member->name_len, .is_plain = true};
 
     switch (member->kind) {
     case MEMBER_TEXT:
         if (((const struct slice *)at)->ptr) {
-            json_write_slice(w, member->name, *(const struct slice *)at);
+            json_named_slice(w, name, *(const struct slice *)at);
         }
         return;
     case MEMBER_JSON:
         if (((const struct slice *)at)->ptr) {
-            json_write_raw(w, member->name, *(const struct slice *)at);
+            json_named_raw(w, name, *(const struct slice *)at);
         }
         return;
     case MEMBER_U32:
         if (*(const uint32_t *)at) {
-            json_write_i64(w, member->name, *(const uint32_t *)at);
+            json_named_i64(w, name, *(const uint32_t *)at);
         }
         return;
     case MEMBER_U64:
         if (*(const uint64_t *)at) {
-            json_write_i64(w, member->name, (int64_t) * (const uint64_t *)at);
+            json_named_i64(w, name, (int64_t) * (const uint64_t *)at);
         }
         return;
     case MEMBER_FLAG:
@@ -223,7 +224,7 @@ static void write_member(struct json_writer *w, const struct record_member *memb
         return;
     case MEMBER_INSTANT:
         if (*(const int64_t *)at) {
-            json_write_instant(w, member->name, *(const int64_t *)at);
+            json_named_instant(w, name, *(const int64_t *)at);
         }
         return;
     case MEMBER_DIGEST:
@@ -248,7 +249,7 @@ static void write_member(struct json_writer *w, const struct record_member *memb
         return;
     case MEMBER_I64:
         if (*(const int64_t *)at) {
-            json_write_i64(w, member->name, *(const int64_t *)at);
+            json_named_i64(w, name, *(const int64_t *)at);
         }
         return;
     case MEMBER_KEY:
