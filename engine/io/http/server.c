@@ -34,6 +34,7 @@
 #define SURPLUS_MAX 256
 #define WATCH_AFTER_MS 500 /* after this time, a parked exchange is watched for a client that leaves */
 #define STOP_GRACE_MS 2000
+#define CUT_TIMEOUT_S 1u /* the least that the library has */
 
 static int64_t phase_patience_ms(const struct http_server *server, enum phase phase)
 {
@@ -131,6 +132,9 @@ void http_connection_cut(struct http_server *server, struct connection *connecti
 {
     http_connection_move(server, connection, PHASE_BUSY);
     (void)shutdown(connection->fd, SHUT_RDWR); /* the library sees the end of the stream and closes */
+    /* But for one that stands still before a full buffer (http/stall.c): it reads nothing any more, wants to run for as
+     * long as the connection is there, and has no other end than this. */
+    (void)MHD_set_connection_option(connection->mhd, MHD_CONNECTION_OPTION_TIMEOUT, CUT_TIMEOUT_S);
 }
 
 void http_connection_refuse(struct http_server *server, struct connection *connection, const char *words)
@@ -229,6 +233,7 @@ static void on_connection(void *context, struct MHD_Connection *mhd, void **sock
     server->happened++;
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         connection = memory_alloc(sizeof(*connection));
+        connection->mhd = mhd;
         connection->fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
         connection->phase = PHASE_BUSY;
         if (server->tls) {

@@ -24,6 +24,7 @@ enum phase { PHASE_FIRST, PHASE_IDLE, PHASE_HEADER, PHASE_BODY, PHASE_SURPLUS, P
 struct exchange;
 
 struct connection {
+    struct MHD_Connection *mhd;
     struct exchange *exchange; /* the exchange whose end the library has not reported yet; NULL: none */
     struct list_link link;     /* in server->phases[phase], except in PHASE_BUSY */
     enum phase phase;
