@@ -95,6 +95,7 @@ struct http_server {
     size_t connections, active, open;
     uint64_t happened, happened_seen; /* the library's calls to us: now, and after the last run */
     unsigned idle_runs, eager_runs;   /* runs wanted at once in a row: those without a call to us, and all */
+    bool stalled;                     /* the library wants runs in which nothing happens */
     bool stopping, stop_grace_over, closing;
     struct deferred stop;
     void (*stopped)(void *context);
