@@ -15,7 +15,7 @@ enum {
     HALF_BYTES = 12, /* the first half of a nonce makes the key of the text, the other one is its nonce under that */
     NONCE_BYTES = 2 * HALF_BYTES,
     TAG_BYTES = AEAD_EXTRA_BYTES - NONCE_BYTES,
-    NONCES_AT_ONCE = 64
+    NONCES_AT_ONCE = 256
 };
 
 struct aead_key {

@@ -11,6 +11,7 @@ static inline size_t base64url_length(size_t bytes)
 {
     return (bytes * 4 + 2) / 3;
 }
-void base64url_write(struct slice bytes, char *out); /* base64url_length() characters, without a NUL */
+/* Writes base64url_length() characters, without a NUL. The bytes may be the last ones of where the characters go. */
+void base64url_write(struct slice bytes, char *out);
 
 #endif

@@ -1,7 +1,7 @@
 // Attacks over HTTP, as data: how each is made, and what it may cost sagad. `make(target)` sends `units` of the attack
 // and waits until sagad has met each of them. What it opens stays open; `target.leave()` lets it go. It throws when an
-// answer is wrong. `drips` is a byte that goes on coming on each connection meanwhile; sagad has to end these by itself.
-// The bounds, for an optimised build:
+// answer is wrong. `drips` is a byte that goes on coming on each connection meanwhile; sagad has to end these by
+// itself. The bounds, for an optimised build:
 //
 // - `ms`: processor time of sagad for one unit or one byte that drips, in milliseconds, beyond what the honest clients
 //   cost meanwhile;

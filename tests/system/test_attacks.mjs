@@ -77,7 +77,8 @@ async function all(world, tls) {
       const most = await watched(pid, async () => {
         await attack.make(target)
         const dripping = setInterval(() => drip(target, attack.drips), 100)
-        await honest.goOn(target.open.some(({ ended }) => !ended) ? 300 : 20) // what stands must not keep sagad busy meanwhile
+        // What stands must not keep sagad busy meanwhile.
+        await honest.goOn(target.open.some(({ ended }) => !ended) ? 300 : 20)
         clearInterval(dripping)
       })
       const done = honest.done - rest.done

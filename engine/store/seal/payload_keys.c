@@ -199,16 +199,28 @@ static struct slice place_bytes(const struct seal_place *place, unsigned char ou
     return (struct slice){(const char *)out, len};
 }
 
+size_t payload_sealed_bytes(size_t text_len)
+{
+    return text_len + AEAD_EXTRA_BYTES;
+}
+
+void payload_keys_seal_at(const struct payload_keys *keys, const struct seal_place *place, struct slice text,
+                          unsigned char *out)
+{
+    unsigned char place_at[PLACE_BYTES_MAX];
+
+    CHECK(keys && keys->active);
+    aead_seal(keys->active->key, place_bytes(place, place_at), text, out);
+    metric_add(METRIC_PAYLOADS_SEALED, 1);
+}
+
 void payload_keys_seal(const struct payload_keys *keys, const struct seal_place *place, struct slice text,
                        struct buffer *out)
 {
-    unsigned char place_at[PLACE_BYTES_MAX];
-    char *at = buffer_extend(out, text.len + AEAD_EXTRA_BYTES);
+    char *at = buffer_extend(out, payload_sealed_bytes(text.len));
 
-    CHECK(keys && keys->active);
     if (at) { /* otherwise the caller sees the overflow */
-        aead_seal(keys->active->key, place_bytes(place, place_at), text, (unsigned char *)at);
-        metric_add(METRIC_PAYLOADS_SEALED, 1);
+        payload_keys_seal_at(keys, place, text, (unsigned char *)at);
     }
 }
 

@@ -44,6 +44,10 @@ struct seal_place {
 /* Appends the bytes that stand for `text` at this place under the active key, which there must be. */
 void payload_keys_seal(const struct payload_keys *keys, const struct seal_place *place, struct slice text,
                        struct buffer *out);
+/* The same at `out`, which has room for payload_sealed_bytes() of its length. */
+size_t payload_sealed_bytes(size_t text_len);
+void payload_keys_seal_at(const struct payload_keys *keys, const struct seal_place *place, struct slice text,
+                          unsigned char *out);
 /* Appends the text that was sealed at this place under the key of this name. ERR_CORRUPT: it does not open. ERR_CONFIG:
  * the key is not there. */
 MUST_USE enum err_code payload_keys_unseal(const struct payload_keys *keys, const struct seal_place *place,

@@ -18,7 +18,6 @@ struct rewriting {
     bool opens;
     const char *copied; /* up to here the text is in `out` */
     struct buffer *out;
-    struct buffer scratch;
     struct err *err;
 };
 
@@ -30,20 +29,21 @@ static void copy_to(struct rewriting *r, const char *to)
 
 static void seal_member(struct rewriting *r, struct slice name, struct slice value)
 {
-    char *at;
+    size_t bytes = payload_sealed_bytes(value.len), len = base64url_length(bytes);
+    char *at, *sealed;
 
     r->place.member = name;
     copy_to(r, name.ptr);
     buffer_put_char(r->out, MARK);
     copy_to(r, value.ptr);
-    buffer_reset(&r->scratch);
-    payload_keys_seal(r->keys, &r->place, value, &r->scratch);
     buffer_put_char(r->out, '"');
     buffer_put_slice(r->out, payload_keys_active(r->keys));
     buffer_put_char(r->out, '.');
-    at = buffer_extend(r->out, base64url_length(r->scratch.len));
-    CHECK(at); /* buffers of this file have no bound: the text that they hold had one */
-    base64url_write(buffer_slice(&r->scratch), at);
+    at = buffer_extend(r->out, len);
+    CHECK(at);                 /* buffers of this file have no bound: the text that they hold had one */
+    sealed = at + len - bytes; /* at the end of where their text goes */
+    payload_keys_seal_at(r->keys, &r->place, value, (unsigned char *)sealed);
+    base64url_write((struct slice){sealed, bytes}, at);
     buffer_put_char(r->out, '"');
     r->copied = value.ptr + value.len;
 }
@@ -149,10 +149,19 @@ static struct slice take_value(struct cursor *c)
     return value;
 }
 
+/* Names of our own have no escapes, so the next quote ends them. */
 static struct slice take_name(struct cursor *c)
 {
-    struct slice name = take_value(c);
+    const char *first = c->at + 1,
+               *quote = c->at < c->end && *c->at == '"' ? memchr(first, '"', (size_t)(c->end - first)) : NULL;
+    struct slice name;
 
+    if (quote && !memchr(first, '\\', (size_t)(quote - first))) {
+        name = (struct slice){c->at, (size_t)(quote + 1 - c->at)};
+        c->at = quote + 1;
+    } else {
+        name = take_value(c);
+    }
     skip_space(c);
     c->at += c->at < c->end; /* the colon */
     skip_space(c);
@@ -261,11 +270,9 @@ static enum err_code rewrite_text(struct rewriting *r, enum seal_shape shape, st
     enum err_code code;
 
     r->copied = text.ptr;
-    buffer_init(&r->scratch, SIZE_MAX / 2);
     r->is_payload = shape == SEAL_TURN ? turn_member_is_payload : case_member_is_payload;
     code = shape == SEAL_TURN ? rewrite_turn(r, text) : rewrite_case(r, text);
     copy_to(r, text.ptr + text.len);
-    buffer_fini(&r->scratch);
     return code;
 }
 

@@ -4,6 +4,8 @@
 #include "base/log.h"
 #include "store/store_state.h"
 
+enum { SEALED_MORE_BYTES = 256 }; /* what a few small payloads grow by: key, nonce and tag */
+
 void append_seal(struct store *store, struct append *append)
 {
     const struct payload_keys *keys = store->options.payload_keys;
@@ -20,6 +22,9 @@ void append_seal(struct store *store, struct append *append)
         return;
     }
     buffer_init(&append->sealed, SIZE_MAX / 2);
+    /* Room for most turns at once: to grow is to copy. */
+    CHECK(buffer_extend(&append->sealed, append->payload.len + append->payload.len / 2 + SEALED_MORE_BYTES));
+    buffer_reset(&append->sealed);
     seal_members(keys, SEAL_TURN, &place, append->payload, &append->sealed);
     turn_end = rest_end = append->sealed.len;
     if (append->rest.ptr) {
