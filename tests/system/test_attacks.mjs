@@ -78,7 +78,7 @@ async function all(world, tls) {
         await attack.make(target)
         const dripping = setInterval(() => drip(target, attack.drips), 100)
         // What stands must not keep sagad busy meanwhile.
-        await honest.goOn(target.open.some(({ ended }) => !ended) ? 300 : 20)
+        await honest.goOn(target.open.some(({ socket }) => !socket.destroyed) ? 300 : 20)
         clearInterval(dripping)
       })
       const done = honest.done - rest.done
