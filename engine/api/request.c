@@ -84,6 +84,7 @@ static bool answers_revoked(struct api_request *request)
         return false;
     }
     request->has_token = false; /* for this answer only */
+    request->has_certificate = false;
     request->grant = NULL;
     request->jwt = NULL;
     (void)err_set(&err, ERR_UNAUTHENTICATED, "this token was revoked, or has expired, while its request was under way");

@@ -433,6 +433,7 @@ static bool refuse_revoked(struct api_request *request)
 
     if (is_revoked) {
         request->has_token = false; /* for this answer only */
+        request->has_certificate = false;
         request->grant = NULL;
         request->jwt = NULL;
         request_problem(request, ERR_UNAUTHENTICATED,

@@ -194,7 +194,10 @@ await run(new CertifiedWorld(), async (world) => {
     const asked = { certificate: 'billing', agent }
     const opened = await world.ask('/v1/sagas', { ...asked, method: 'POST', body: '{"open":true}' })
     expectEqual(opened.status, 201, 'before')
-    const held = world.ask(`/v1/sagas/${opened.json.id}?wait=5m`, { certificate: 'billing' })
+    const waiting = { certificate: 'billing', agent: new Agent({ keepAlive: true, maxSockets: 1 }) }
+    await world.ask('/v1/me', waiting)
+    const held = world.ask(`/v1/sagas/${opened.json.id}?wait=5m`, waiting)
+    await world.ask('/v1/me', { certificate: 'ada' }) // its handshake takes longer than that request on its way
     world.revoke('billing')
     const before = world.logged('certificate_read')
     world.sagad.kill('SIGHUP')
@@ -204,6 +207,7 @@ await run(new CertifiedWorld(), async (world) => {
     expectEqual((await held).status, 401, 'a held one')
     expectEqual((await world.ask('/v1/me', { certificate: 'ada' })).status, 200, 'another one')
     agent.destroy()
+    waiting.agent.destroy()
   })
 
   await promise('a row that is gone ends its certificate; a wrong file of authorities changes nothing', async () => {
