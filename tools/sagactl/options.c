@@ -1,5 +1,6 @@
 /* Reads options the way people write them: in any place, as "--name value" or "--name=value". An unknown option gets an
  * error that says where to look. */
+#include "core/language/members.h"
 #include "io/process/jq.h"
 #include "tools/sagactl/contexts.h"
 #include "tools/sagactl/help.h"
@@ -69,6 +70,30 @@ static const struct option *find(const struct option *options, const char *text,
     return NULL;
 }
 
+/* Looks for the option that somebody may have meant by `text`; the best so far is `*nearest`, `*least` edits away. */
+static void look_for_nearest(const struct option *options, struct slice text, unsigned *least, const char **nearest)
+{
+    for (const struct option *o = options; o && o->name; o++) {
+        unsigned distance = word_distance(text, slice_of(o->name));
+
+        if (distance < *least && strlen(o->name) > 2) {
+            *least = distance;
+            *nearest = o->name;
+        }
+    }
+}
+
+static void say_unknown(const struct ctl *ctl, const struct option *options, struct slice text)
+{
+    const char *nearest = NULL;
+    unsigned least = 3; /* edits from this number on mean another word */
+
+    look_for_nearest(options, text, &least, &nearest);
+    look_for_nearest(global_options, text, &least, &nearest);
+    (void)usage_error(ctl, "unknown option %.*s%s%s%s", SLICE_ARG(text), nearest ? " (did you mean " : "",
+                      nearest ? nearest : "", nearest ? "?)" : "");
+}
+
 /* Takes the option at argv[*i] and moves *i over its value. */
 static bool take(struct ctl *ctl, const struct option *options, int argc, char **argv, int *i)
 {
@@ -79,7 +104,7 @@ static bool take(struct ctl *ctl, const struct option *options, int argc, char *
 
     o = o ? o : find(global_options, text, len);
     if (!o) {
-        (void)usage_error(ctl, "unknown option %.*s", (int)len, text);
+        say_unknown(ctl, options, (struct slice){text, len});
         return false;
     }
     if (o->flag) {
