@@ -482,6 +482,14 @@ TEST(the_token_of_the_environment_never_goes_to_a_context)
     free(server);
 }
 
+TEST(what_asks_a_server_after_all_takes_its_token)
+{
+    (void)setenv("SAGACTL_TOKEN_FILE", "/nonexistent-token", 1); /* reading this file fails the command */
+    expect_talk(run("prove --registered order"), 2, "/nonexistent-token");
+    expect_talk(run("prove /nonexistent.json"), 1, "/nonexistent.json"); /* files need no server, and no token */
+    (void)unsetenv("SAGACTL_TOKEN_FILE");
+}
+
 int main(int argc, char **argv)
 {
     program = argc > 1 ? argv[1] : "sagactl";

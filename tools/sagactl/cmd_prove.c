@@ -160,7 +160,7 @@ static int prove_registered(struct ctl *ctl, const char *name, const char *versi
                                      SLICE_ARG(url_escape(slice_of(name), &ctl->arena)), version ? "?version=" : "",
                                      SLICE_ARG(url_escape(slice_of(version ? version : ""), &ctl->arena)));
     struct answer answer;
-    int code = client_get(ctl, path, &ctl->arena, &answer);
+    int code = options_ask_server(ctl) ? client_get(ctl, path, &ctl->arena, &answer) : EXIT_USAGE;
 
     if (code != EXIT_OK) {
         return code;

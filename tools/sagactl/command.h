@@ -107,6 +107,9 @@ int usage_error(const struct ctl *ctl, const char *format, ...) PRINTF_LIKE(2, 3
  * sentence. */
 int options_read_globals(struct ctl *ctl, int argc, char **argv, bool *help, bool *version);
 MUST_USE bool options_finish(struct ctl *ctl); /* reads environment and token file; false: it has printed a sentence */
+/* A command that needs no server asks one after all: takes the current context and the token as others do. False: it
+ * has printed a sentence. */
+MUST_USE bool options_ask_server(struct ctl *ctl);
 
 /* Reads a text, "@FILE" or "-", in JSON or YAML (input_text.h), and gives checked JSON. False: it has printed a
  * sentence. */

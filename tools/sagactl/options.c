@@ -17,7 +17,7 @@
 
 struct globals {
     const char *server, *token, *namespace, *token_file, *ca_file, *cert, *key, *output, *jq, *context;
-    bool all_namespaces, help, version, no_color, yes;
+    bool all_namespaces, help, version, no_color, yes, asks_server;
 };
 
 static struct globals globals;
@@ -232,7 +232,7 @@ static bool is_offline(const struct command *command)
 {
     static const char *const names[] = {"check", "prove", "graph", "token", "config"};
 
-    for (size_t i = 0; command && i < COUNT_OF(names); i++) {
+    for (size_t i = 0; command && !globals.asks_server && i < COUNT_OF(names); i++) {
         if (strcmp(command->name, names[i]) == 0) {
             return true;
         }
@@ -332,14 +332,11 @@ static bool take_tls_files(struct ctl *ctl, const struct context *context)
     return !ctl->cert == !ctl->key;
 }
 
-bool options_finish(struct ctl *ctl)
+/* Finds the server, and whom it is to believe: the token and the client certificate. */
+static bool finish_server(struct ctl *ctl)
 {
-    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
     const struct context *context;
 
-    if (!finish_output(ctl)) {
-        return false;
-    }
     if (globals.server && globals.context) {
         (void)usage_error(ctl, "--server or --context, not both");
         return false;
@@ -350,6 +347,24 @@ bool options_finish(struct ctl *ctl)
     const char *server =
         context ? arena_text(&ctl->arena, context->server) : first_of(globals.server, getenv("SAGACTL_SERVER"));
 
+    ctl->server_is_given = globals.server || globals.context;
+    return take_server(ctl, server ? server : SERVER_DEFAULT) && take_token(ctl, context) &&
+           take_tls_files(ctl, context);
+}
+
+bool options_ask_server(struct ctl *ctl)
+{
+    globals.asks_server = true;
+    return finish_server(ctl);
+}
+
+bool options_finish(struct ctl *ctl)
+{
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+
+    if (!finish_output(ctl) || !finish_server(ctl)) {
+        return false;
+    }
     if (globals.all_namespaces && (globals.namespace || !ctl->command || !ctl->command->has_namespaces)) {
         (void)usage_error(ctl, globals.namespace ? "-n or -A, not both" : "-A is for lists; name a namespace with -n");
         return false;
@@ -357,13 +372,6 @@ bool options_finish(struct ctl *ctl)
     ctl->all_namespaces = globals.all_namespaces;
     ctl->namespace = first_of(globals.namespace, getenv("SAGACTL_NAMESPACE"));
     ctl->yes = globals.yes;
-    ctl->server_is_given = globals.server || globals.context;
-    if (!take_server(ctl, server ? server : SERVER_DEFAULT) || !take_token(ctl, context)) {
-        return false;
-    }
-    if (!take_tls_files(ctl, context)) {
-        return false;
-    }
     ctl->colour =
         isatty(STDOUT_FILENO) && !globals.no_color && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
     ctl->progress = isatty(STDERR_FILENO) && !ctl->is_frame;
