@@ -373,6 +373,32 @@ await run(new Night(), async (world) => {
     expect(listed.stdout.includes('the bank'), 'sagactl bulk', listed)
   })
 
+  await promise('a file may name its sagas by their ids, or the keys that the receiver saw', async () => {
+    const ids = names('named', 4)
+    await world.stick('order', ids)
+    const cases = (await world.cases('saga=order&limit=500')).filter((one) => ids.includes(one.business_id))
+    const file = join(world.directory, 'named.csv')
+    const settle = (rows, member, ...filters) => {
+      writeFileSync(file, ['what,state', ...rows.map((one) => `${one},not_happened`), ''].join('\n'))
+      const columns = ['--column', `what=${member}`, '--column', 'state=as']
+      return world.sagactl(['resolve', ...filters, '--from', file, ...columns, '--note', 'the bank', '--yes'])
+    }
+    const [byId, alsoById, byKey, alsoByKey] = cases
+    for (const [row, member, ...filters] of [
+      [byId.saga, 'id', '--tool', 'pay'],
+      [alsoById.saga, 'id'],
+      [byKey.operation, 'operation', '--tool', 'pay'],
+      [alsoByKey.operation, 'operation']
+    ]) {
+      const done = settle([row], member, ...filters)
+      expect(done.stdout.includes('done 1, changed 0, refused 0, open 0'), `by ${member} ${filters}`, done)
+    }
+    const about = (member) => settle(['nothing-of-it'], member, '--tool', 'pay').stderr
+    expect(about('id').includes('none of the cases has this id of its saga'), 'no such id', about('id'))
+    expect(about('operation').includes('none of the cases has this operation'), 'no such key', about('operation'))
+    expect(about('of').includes('=business_id, or =id or =operation'), 'what may name it', about('of'))
+  })
+
   await promise('a verb with filters and no terminal says what it did, and that some were refused', async () => {
     await world.stick('other', names('late', 3))
     const done = world.sagactl(['resolve', 'skip', '--saga', 'other', '--note', 'never mind', '--yes'])

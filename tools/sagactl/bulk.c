@@ -113,27 +113,44 @@ static bool has_case_filter(const struct bulk_options *o)
 
 /* --- the rows of a file --- */
 
-struct case_found { /* a case, keyed by its business id */
+struct case_found { /* a case, keyed by what names it in the file */
     struct slice operation;
     bool several;
 };
+
+/* What a column may name a saga or an operation by: the member of an item, the same of a case, and words for people. */
+static const struct row_name {
+    const char *member, *of_case, *words;
+} row_names[] = {{"business_id", "business_id", "business id"},
+                 {"id", "saga", "id of its saga"},
+                 {"operation", "operation", "operation"}};
 
 struct rows {
     struct csv csv;
     size_t columns[OPTION_REPEATS_MAX];
     struct slice members[OPTION_REPEATS_MAX];
     size_t count; /* the count of these */
-    size_t key;   /* the column with the business id */
+    const struct row_name *name;
+    size_t key; /* the column that names the saga or its operation */
     struct map cases;
     size_t taken, left_out;
 };
 
+static const struct row_name *find_row_name(struct slice member)
+{
+    for (size_t i = 0; i < COUNT_OF(row_names); i++) {
+        if (slice_is(member, row_names[i].member)) {
+            return &row_names[i];
+        }
+    }
+    return NULL;
+}
+
 /* Reads "reference=business_id". Either side may be a column of the file; which one is it? */
 static bool read_columns(struct ctl *ctl, const struct bulk_options *o, struct rows *rows)
 {
-    bool has_key = false;
-
     for (size_t i = 0; i < o->columns.count; i++) {
+        const struct row_name *name;
         const char *text = o->columns.items[i], *equals = strchr(text, '=');
         struct slice left = {text, equals ? (size_t)(equals - text) : 0}, right = slice_of(equals ? equals + 1 : "");
 
@@ -145,16 +162,17 @@ static bool read_columns(struct ctl *ctl, const struct bulk_options *o, struct r
             (void)usage_error(ctl, "--column is COLUMN=MEMBER, and the file has no column of \"%s\"", text);
             return false;
         }
-        if (slice_is(rows->members[i], "business_id") || slice_is(rows->members[i], "operation")) {
+        name = find_row_name(rows->members[i]);
+        if (name) {
             rows->key = i;
-            has_key = true;
+            rows->name = name;
         }
     }
     rows->count = o->columns.count;
-    if (!has_key) {
-        (void)usage_error(ctl, "say which column names the saga: --column COLUMN=business_id");
+    if (!rows->name) {
+        (void)usage_error(ctl, "say which column names the saga: --column COLUMN=business_id, or =id or =operation");
     }
-    return has_key;
+    return rows->name != NULL;
 }
 
 static struct slice mapped(const struct bulk_options *o, struct slice word)
@@ -214,7 +232,9 @@ static void put_row(struct ctl *ctl, struct json_writer *w, const struct bulk_op
     const struct case_found *found = map_find(&rows->cases, name.ptr, name.len);
 
     if (has_case_filter(o) && (!found || found->several)) {
-        leave_out(rows, name, found ? "several cases have this business id" : "none of the cases has this business id");
+        const char *which = found ? "several cases have this" : "none of the cases has this";
+
+        leave_out(rows, name, arena_printf(&ctl->arena, "%s %s", which, rows->name->words).ptr);
         return;
     }
     if (has_empty_verdict(rows, cells)) { /* an empty cell is no verdict, whatever --as says */
@@ -245,7 +265,7 @@ static void keep_cases(struct ctl *ctl, struct slice items, struct rows *rows)
     struct slice item;
 
     while (json_next_element(&walk, &item)) {
-        struct slice name = json_string(json_member(item, "business_id"), &ctl->arena);
+        struct slice name = json_string(json_member(item, rows->name->of_case), &ctl->arena);
         struct case_found *found = name.ptr ? map_find(&rows->cases, name.ptr, name.len) : NULL;
 
         if (found) {
