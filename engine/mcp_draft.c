@@ -298,7 +298,12 @@ static void say_what_to_decide(const struct mcp_draft *draft)
     say(SLICE("  - is the effect true? Too loose a class repeats what must not be repeated"));
     say(SLICE("  - does a tool undo it? Then \"compensate\" in place of \"terminal\"; as it stands, it can only be the "
               "last step of a saga"));
+    say(SLICE(
+        "  - is it meant more than once in a run? Then \"scope\": \"${ .args.NAME }\" says whom or what it is about; "
+        "without it the second call is refused as the first one with other arguments"));
     if (draft->suggests_once) {
+        say(SLICE("  - does its isError mean that nothing happened? Then \"outcome\": {\"no_effect\": "
+                  "\"${ .response.isError == true }\"}; without it a person is asked about each refusal"));
         say(SLICE("  - does the server honour a key in _meta? Then \"keyed\" with \"key\": {\"meta\": NAME, "
                   "\"window\": ...}, so that an unknown outcome is "
                   "called again"));

@@ -199,6 +199,8 @@ await run(new World(), async (world) => {
           effects.add(effect)
         }
         expectEqual([...effects].sort(), ['idempotent', 'once', 'read'], 'the server has tools of each kind')
+        const asked = ['"scope": "${ .args.NAME }"', '"no_effect": "${ .response.isError == true }"']
+        for (const text of asked) expect(notes.includes(text), 'what else is to be decided', notes)
       }
     )
     await promise(
