@@ -84,6 +84,32 @@ static struct slice next_line(const char **text)
     return line;
 }
 
+/* Does the line go on with the text of a row whose text begins in `column`? */
+static bool goes_on(struct slice line, size_t column)
+{
+    for (size_t i = 0; i < column; i++) {
+        if (i >= line.len || line.ptr[i] != ' ') {
+            return false;
+        }
+    }
+    return line.len > column && line.ptr[column] != ' ' && text_column(line) == 0;
+}
+
+/* Prints a row with the lines that belong to it as one text, so that none of them is a rest of one word. */
+static void print_row(struct slice line, size_t column, const char **text)
+{
+    struct buffer row;
+
+    buffer_init(&row, 65536);
+    buffer_put_slice(&row, line);
+    while (**text && goes_on((struct slice){*text, strcspn(*text, "\n")}, column)) {
+        buffer_put_char(&row, ' ');
+        buffer_put_slice(&row, slice_trim(next_line(text)));
+    }
+    print_broken(buffer_slice(&row), column, "");
+    buffer_fini(&row);
+}
+
 void help_print(const char *text)
 {
     while (*text) {
@@ -106,7 +132,11 @@ void help_print(const char *text)
             size_t column = text_column(line);
             bool runs = slice_starts_with(line, "  sagactl ") || slice_starts_with(line, "  bench-load ");
 
-            print_broken(line, runs ? 6 : column ? column : 4, runs ? " \\" : "");
+            if (column && !runs) {
+                print_row(line, column, &text);
+            } else {
+                print_broken(line, runs ? 6 : 4, runs ? " \\" : "");
+            }
         }
     }
 }
