@@ -447,13 +447,15 @@ struct slice error_of(struct ctl *ctl, struct slice object)
         struct slice code = show_member(ctl, error, "code"), detail = show_member(ctl, error, "detail");
         struct slice body = show_member(ctl, error, "body");
         bool cut = body.len > SAID_BYTES_MAX;
+        const char *stop = detail.len && strchr(".!?", detail.ptr[detail.len - 1]) ? "" : ".";
 
         while (body.len > SAID_BYTES_MAX ||
                (cut && body.len > 0 && ((unsigned char)body.ptr[body.len] & 0xc0) == 0x80)) {
             body.len--;
         }
-        return arena_printf(&ctl->arena, "%.*s%s%.*s%s%.*s%s", SLICE_ARG(code), detail.len ? ": " : "",
-                            SLICE_ARG(detail), body.len ? " It said: " : "", SLICE_ARG(body), cut ? " ..." : "");
+        return arena_printf(&ctl->arena, "%.*s%s%.*s%s%s%.*s%s", SLICE_ARG(code), detail.len ? ": " : "",
+                            SLICE_ARG(detail), body.len ? stop : "", body.len ? " It said: " : "", SLICE_ARG(body),
+                            cut ? " ..." : "");
     }
     return show_value(ctl, error);
 }
