@@ -1,5 +1,5 @@
 // The view of people shows who did what and what was refused; it has links to the thing, filters in the address, keys.
-import { expect, promise } from '../lib/world.mjs'
+import { expect, expectEqual, promise } from '../lib/world.mjs'
 import { Visitor, until } from './stage.mjs'
 
 export async function people(world, browser) {
@@ -26,6 +26,17 @@ export async function people(world, browser) {
     // The three refusals may fall into two minutes.
     await until(async () => (await rows.count()) <= 2, 'one row for all refusals of a minute')
     await rows.filter({ hasText: 'forbidden' }).first().waitFor()
+
+    // A refused act without a subject names its verb once, and that leads to the other acts of the verb.
+    await page.getByLabel('Who', { exact: true }).fill('agent')
+    const asAgent = { headers: { authorization: 'Bearer agent' } }
+    expectEqual((await world.api('GET', '/v1/engines', undefined, asAgent)).status, 403, 'an agent asks for engines')
+    await until(() => /actor=agent/.test(page.url()), 'the filter holds')
+    const look = rows.filter({ hasText: 'look at the engines' }).first()
+    await look.waitFor()
+    expectEqual((await look.innerText()).match(/look at the engines/g).length, 1, 'how often the verb is named')
+    const others = await look.getByRole('link', { name: 'look at the engines' }).getAttribute('href')
+    expect(/verb=GET/.test(others), 'where it leads', others)
 
     await page.getByRole('button', { name: 'Clear filters' }).click()
     await row.waitFor()

@@ -47,15 +47,27 @@ function viewOf(act: ActRow) {
   return to(['people'], { verb: act.verb })
 }
 
+// What was refused before it had a subject is named by its verb alone.
+const hasSubject = (act: ActRow) => Boolean(act.kind || act.target)
+
 const shownMost = 60 // characters of what was acted on
-const cut = (text: string) => (text.length > shownMost ? `${text.slice(0, shownMost)}…` : text)
+
+// One act may be about many things: it names whole ones, and counts the others.
+function cut(text: string) {
+  if (text.length <= shownMost) return text
+  const names = text.split(', ')
+  let n = 1
+  while (names.slice(0, n + 1).join(', ').length <= shownMost) n++
+  const shown = names.slice(0, n).join(', ').slice(0, shownMost)
+  return n < names.length ? `${shown} and ${names.length - n} more` : `${shown}…`
+}
 
 function nameOf(act: ActRow) {
   const target = act.target ?? ''
   if (act.kind === 'saga') return act.business_id ?? short(target)
   if (act.kind === 'bulk' || act.kind === 'operation') return `${act.kind} ${short(target)}`
   const noun = act.kind === 'escalation' ? 'case' : act.kind
-  return cut([noun, target].filter(Boolean).join(' ') || didOf(act.verb))
+  return cut([noun, target].filter(Boolean).join(' '))
 }
 
 // What a token was refused, and has no verb, comes as its request: "POST /v1/sagas".
@@ -88,7 +100,7 @@ const columns: Column<ActRow>[] = [
     'Did',
     (act) => (
       <>
-        {didOf(act.verb)}
+        {hasSubject(act) ? didOf(act.verb) : <a href={viewOf(act)}>{didOf(act.verb)}</a>}
         {act.detail && <span class="muted">: {act.detail}</span>}
       </>
     )
@@ -97,7 +109,7 @@ const columns: Column<ActRow>[] = [
     'To',
     (act) => (
       <>
-        <a href={viewOf(act)}>{nameOf(act)}</a>
+        {hasSubject(act) ? <a href={viewOf(act)}>{nameOf(act)}</a> : <span class="muted">–</span>}
         {act.kind !== 'saga' && act.saga && (
           <>
             {' of '}
