@@ -90,8 +90,8 @@ export async function cases(world, browser) {
     }
     const rows = ['\ufeffstate,reference', '"happened ""so""",night-0', 'NO,"night-1"', ',night-2', 'NO,else', '']
     await gives('whole.csv', rows.join('\r\n'))
-    await page.getByText('1 say nothing').waitFor()
-    await page.getByText('1 are about none of these cases').waitFor()
+    await page.getByText('1 row without a word').waitFor()
+    await page.getByText('1 row about none of these cases').waitFor()
     await page.getByText('0 rows of 4 are').waitFor()
     await page.getByLabel('Why, for those who read the logs later').fill('as the file says')
     await shows()

@@ -70,7 +70,7 @@ export async function night(world, browser) {
       await page.getByRole('radio', { name: /^As a file says/ }).click()
       file = bankFile(world, 'storm', storm.trips)
       await page.getByLabel('The file, CSV with a head').click()
-      await page.getByText(`1 are about none of these cases`).waitFor()
+      await page.getByText(`1 row about none of these cases`).waitFor()
       await meaning('SETTLED', 'It happened').click()
       await meaning('NONE', 'It did not happen: try again').click()
       await page.getByLabel('Result: charge_id').click() // opens the list, in which a second click chooses

@@ -172,6 +172,7 @@ export async function saga(world, browser, orders) {
     await abort.waitFor()
     expectEqual(await abort.getAttribute('aria-disabled'), 'true', 'abort')
     await reader.sees('needs the role agent; you are signed in as reader')
+    await reader.sees('about confirm: The connection was closed without an answer.')
     await abort.click({ force: true })
     expectEqual(await reader.page.getByRole('dialog').count(), 0, 'dialogs')
     await reader.checksAccessAgain('saga-reader')

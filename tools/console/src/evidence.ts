@@ -118,15 +118,15 @@ export function rowsOf(reading: Reading, { byName }: OpenCases): Rows {
     const keys = byName.get(name)
     const verdict = verdicts[Number(meanings[word])] as CaseVerb | undefined
     const why = !keys
-      ? 'are about none of these cases'
+      ? 'about none of these cases'
       : keys.length > 1
-        ? 'name several cases at once'
+        ? 'with the name of several cases'
         : word === ''
-          ? 'say nothing'
+          ? 'without a word'
           : meanings[word] === leftOut
-            ? 'are left out, as you said'
+            ? 'left out, as you said'
             : !verdict
-              ? 'have a word of which you have not said what it means'
+              ? 'with a word of which you have not said what it means'
               : null
     if (why) {
       const told = left.get(why) ?? { count: 0, examples: [] }

@@ -70,7 +70,7 @@ function Meaning({
   return (
     <fieldset class="meaning">
       <legend>
-        <code>{word}</code> <span class="muted">in {count(n, 'row')}, means</span>
+        <code>{word}</code> <span class="muted">in {count(n, 'row')} means</span>
       </legend>
       {choices.map(([meaning, title]) => (
         <label class="check" key={meaning}>
@@ -112,8 +112,11 @@ function Comes({ file }: { file: ReadFile }) {
         </li>
         {left.map(({ why, count: n, examples }) => (
           <li key={why}>
-            <strong>{n.toLocaleString('en')}</strong> {why}, and nothing is done about them{' '}
-            <span class="muted">such as {examples.join(', ')}</span>
+            <strong>{count(n, 'row')}</strong> {why}, about which nothing is done{' '}
+            <span class="muted">
+              ({n > examples.length && 'such as '}
+              {examples.join(', ')})
+            </span>
           </li>
         ))}
       </ul>

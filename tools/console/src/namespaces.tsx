@@ -52,7 +52,7 @@ export function ChooseNamespaces({ me, path, onClose }: { me: Me; path: string[]
             ))}
           </fieldset>
         )}
-        <p class="muted">Lists of sagas, of cases and of approvals show several at once. All other views show one.</p>
+        <p class="muted">Lists of sagas, cases, approvals and acts show several at once. All other views show one.</p>
         <div class="actions">
           <button type="submit" class="main" disabled={wanted.length === 0}>
             Show {wanted.length === 1 ? wanted[0] : `${wanted.length} namespaces`}

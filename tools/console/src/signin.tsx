@@ -29,7 +29,7 @@ export function SignIn({ why, onDone }: { why: string; onDone: (me: Me) => void 
       <h1>
         <img src="icon.svg" alt="" width="28" height="28" /> sagad
       </h1>
-      {why && (
+      {why && !problem && (
         <p class="note" role="status">
           {why}
         </p>

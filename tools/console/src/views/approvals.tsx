@@ -106,7 +106,6 @@ const Card = ({ one, me, isGone, onDone }: { one: Approval; me: Me; isGone: bool
       <Json value={one.show} label="What is to be approved" />
     )}
     <Facts>
-      <Fact name="Approval">{one.n}</Fact>
       <Fact name="Asked">
         <Age at={one.opened_at} />
       </Fact>
@@ -114,6 +113,7 @@ const Card = ({ one, me, isGone, onDone }: { one: Approval; me: Me; isGone: bool
         <Age at={one.expires_at} />
       </Fact>
       <Fact name="Who may">{one.roles?.join(', ') ?? 'operator'}</Fact>
+      <Fact name="Approval">{one.n}</Fact>
       {one.not_by && <Fact name="And not">whoever started the saga</Fact>}
       {one.actor && (
         <Fact name="Decided by">
@@ -143,7 +143,7 @@ export function Approvals({ route, me }: ViewProps) {
       </div>
       <nav class="tabs" aria-label="Which">
         <a href={href(['approvals'])} aria-current={!n && status === 'open' ? 'page' : undefined}>
-          Wait
+          Waiting
         </a>
         <a href={href(['approvals'], { status: 'all' })} aria-current={!n && status === 'all' ? 'page' : undefined}>
           All

@@ -155,7 +155,7 @@ function NewJob({ route, me }: ViewProps) {
         <Fact name="About">
           {items
             ? `${count(items.length, ofCases ? 'case' : 'saga')} that you picked`
-            : `all ${ofCases ? 'open cases' : 'sagas'} with`}
+            : `all ${ofCases ? 'open cases' : 'sagas'} that match`}
         </Fact>
         {Object.entries(filter).map(([name, value]) => (
           <Fact key={name} name={titleOfFilter(name)}>
@@ -164,13 +164,13 @@ function NewJob({ route, me }: ViewProps) {
         ))}
       </Facts>
       <form class="verb bulk" onSubmit={(event) => void freeze(event)}>
-        <fieldset>
+        <fieldset class="choices">
           <legend>{ofCases ? 'What is true of each?' : 'What is to be done to each?'}</legend>
           {choices.map((choice, i) => (
             <label class="check" key={`${choice.action} ${choice.as} ${choice.then}`}>
               <input type="radio" name="verb" checked={i === chosen} onChange={() => setChosen(i)} />
               <span>
-                {choice.title} <span class="muted">{choice.does}</span>
+                <span>{choice.title}</span> <span class="muted">{choice.does}</span>
               </span>
             </label>
           ))}

@@ -170,7 +170,7 @@ function AllCalls({ query: asked }: { query: Record<string, string> }) {
         <>
           <Fresh list={list} one="call">
             {count(list.rows.length, 'call')} shown{live.data?.next_cursor ? '; there are more' : ''},{' '}
-            {isWhole ? 'in their order' : 'the newest first'}.
+            {isWhole ? 'in order' : 'the newest first'}.
           </Fresh>
           {asked.run && list.rows[0].saga && <Run saga={list.rows[0].saga} calls={list.rows} />}
           <Table

@@ -164,10 +164,10 @@ function Answer({ verb, me, onAsk }: { verb: PreviewVerb; me: Me; onAsk: () => v
         </Act>
       </div>
       {verb.allowed && (
-        <>
+        <div>
           {verb.accept_double && <p class="warn">It may take effect a second time.</p>}
           <Ends ends={verb.ends} />
-        </>
+        </div>
       )}
     </li>
   )
@@ -371,7 +371,7 @@ export function CaseView({ route, me }: ViewProps) {
           {open && !preview.data && !preview.problem && <Loading what="what each answer would lead to" />}
           {open && preview.data && (
             <>
-              <ul class="answers">
+              <ul class="answers beside">
                 {[...preview.data.verbs]
                   .sort((a, b) => Number(b.allowed) - Number(a.allowed) || placeOf(caseVerb(a)) - placeOf(caseVerb(b)))
                   .map((verb) => (

@@ -336,8 +336,7 @@ function Now() {
       {live.data && (
         <Facts even>
           <Fact name="Outcomes unknown">
-            {doubt.toLocaleString('en')}
-            {oldest > 0 && ','} {oldest > 0 && <span class="nowrap">the oldest for {span(oldest)}</span>}
+            {doubt.toLocaleString('en')} {oldest > 0 && <span class="line muted">the oldest for {span(oldest)}</span>}
           </Fact>
           <Fact name="Refused by a budget">{refused('budget_refusals')}</Fact>
           <Fact name="Refused by a rate">{refused('rate_refusals')}</Fact>

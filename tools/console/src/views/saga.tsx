@@ -28,8 +28,19 @@ function Said({ saga }: { saga: Saga }) {
   const text = typeof body === 'string' ? body : print(body)
   return text.length <= saidMost ? (
     <>
+      The receiver said: <code>{text}</code>{' '}
+    </>
+  ) : null
+}
+
+// The step about which a person is asked, and what was heard of it.
+function About({ saga }: { saga: Saga }) {
+  const step = saga.steps.find(({ status }) => status === 'unknown' || status === 'compensation_failed')
+  return step ? (
+    <>
       {' '}
-      · the receiver said: <code>{text}</code>
+      about <strong>{step.id}</strong>
+      {step.error?.detail && `: ${step.error.detail}`}
     </>
   ) : null
 }
@@ -47,26 +58,30 @@ function Why({ saga }: { saga: Saga }) {
     <>
       {n !== null && (
         <p class="note bad">
-          <State state="escalated" />: <a href={href(['case', String(n)])}>case {n}</a> asks what is true, and what to
-          do.
+          <State state="escalated" />
+          <About saga={saga} />
+          <span class="line">
+            <a href={href(['case', String(n)])}>Case {n}</a> asks what is true, and what to do.
+          </span>
         </p>
       )}
       {saga.paused && (
-        <p class="note">
+        <p class="note warn">
           <State state="paused" /> by {saga.paused_by ?? 'a loop'}: {saga.paused_note ?? saga.paused}
         </p>
       )}
       {error && (
         <p class="note bad">
           <strong>Why it is undone:</strong> {whyOf(error)}
-          <Said saga={saga} />
           {error.actor && ` · said by ${error.actor}`}
           {error.note && `: ${error.note}`}
           {error.step && (
-            <>
-              {' '}
-              · <a href={href(['saga', saga.id], { step: error.step })}>what was sent, and what came back</a>
-            </>
+            <span class="line">
+              <Said saga={saga} />
+              <a class="nowrap" href={href(['saga', saga.id], { step: error.step })}>
+                what was sent, and what came back
+              </a>
+            </span>
           )}
         </p>
       )}

@@ -179,6 +179,7 @@ export function Sagas({ route, me }: ViewProps) {
   }))
   // Rows of further pages are not read again, and nothing is known against them.
   const isGone = (row: SagaRow, i: number) => Boolean(list && i < limit && list.fresh === 0 && list.isGone(row))
+  const isNone = list?.rows.length === 0 && !list.next && Object.keys(route.query).length === 0
   return (
     <>
       <div class="title">
@@ -195,7 +196,7 @@ export function Sagas({ route, me }: ViewProps) {
           ))}
       </div>
       <Filters path={['sagas']} query={route.query} filters={filters} />
-      {!isSeveral && <Counts query={route.query} isOn={list !== null} />}
+      {!isSeveral && !isNone && <Counts query={route.query} isOn={list !== null} />}
       <Fresh list={list} one="saga" orMore={list?.fresh === limit}>
         {list && list.rows.length > 0 && <span class="muted">{count(list.rows.length, 'saga')}, the newest first</span>}
         <ActOnPicked of="sagas" picked={picked} me={me} label="Act on" />

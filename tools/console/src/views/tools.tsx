@@ -12,6 +12,10 @@ import { VerbDialog } from '../verb'
 import { aboutHold } from './overview'
 import type { ViewProps } from './index'
 
+// A figure of nothing is pale, so that the others are seen.
+const Figure = ({ of, shown = of.toLocaleString('en') }: { of: number; shown?: string }) =>
+  of === 0 ? <span class="muted">{shown}</span> : <>{shown}</>
+
 const rate = (of: number | undefined) => (of ? `${(of * 100).toFixed(of < 0.1 ? 1 : 0)} %` : '0 %')
 const sum = (counts: Record<string, number> | undefined) => Object.values(counts ?? {}).reduce((all, n) => all + n, 0)
 const holdsTool = (hold: Hold, tool: string) => hold.tool === tool || hold.namespace !== undefined
@@ -25,17 +29,18 @@ function breakerOf(guards: Guard[], tool: string) {
 
 const Health = ({ tool }: { tool: ToolHealth | undefined }) =>
   tool ? (
-    <Facts>
+    <Facts even>
       <Fact name="Calls">{tool.calls.toLocaleString('en')}</Fact>
       <Fact name="Tried again">{rate(tool.retry_rate)}</Fact>
       <Fact name="Failed for certain">{tool.failed.toLocaleString('en')}</Fact>
       <Fact name="Outcomes not seen">{tool.unknown.toLocaleString('en')}</Fact>
       <Fact name="Outcomes unknown now">
-        {tool.unknown_open ?? 0}
-        {tool.unknown_oldest_ms ? `, the oldest for ${span(tool.unknown_oldest_ms)}` : ''}
+        {tool.unknown_open ?? 0}{' '}
+        {tool.unknown_oldest_ms ? <span class="line muted">the oldest for {span(tool.unknown_oldest_ms)}</span> : null}
       </Fact>
       <Fact name="Repeats kept from happening">
-        {sum(tool.duplicates).toLocaleString('en')}, {rate(tool.duplicate_rate)}
+        {sum(tool.duplicates).toLocaleString('en')}
+        {sum(tool.duplicates) > 0 && `, ${rate(tool.duplicate_rate)}`}
       </Fact>
       <Fact name="Repeats with other arguments">{tool.drift ?? 0}</Fact>
       <Fact name="Refused by a budget">{tool.budget_refusals ?? 0}</Fact>
@@ -236,7 +241,7 @@ function OneTool({ name, me }: { name: string; me: Me }) {
           />
           <h2>Holds</h2>
           {held.map((hold) => (
-            <p class="note" key={hold.n}>
+            <p class="note warn" key={hold.n}>
               <State state="held" /> {aboutHold(hold)} by {hold.actor}: {hold.note}{' '}
               <a href={href(['holds'])}>release it</a>
             </p>
@@ -325,25 +330,25 @@ function AllTools({ sort = '' }: { sort?: string }) {
               )
             ],
             ['Now', ({ name }) => now(name)],
-            ['Calls', ({ tool }) => (tool?.calls ?? 0).toLocaleString('en'), true, by('calls')],
-            ['Tried again', ({ tool }) => rate(tool?.retry_rate), true, by('retried')],
+            ['Calls', ({ tool }) => <Figure of={tool?.calls ?? 0} />, true, by('calls')],
+            [
+              'Tried again',
+              ({ tool }) => <Figure of={tool?.retry_rate ?? 0} shown={rate(tool?.retry_rate)} />,
+              true,
+              by('retried')
+            ],
             [
               'Outcomes unknown',
               ({ name, tool }) =>
                 tool?.unknown_open ? (
                   <a href={href(['cases'], { tool: name })}>{count(tool.unknown_open, 'operation')}</a>
                 ) : (
-                  0
+                  <Figure of={0} />
                 ),
               true,
               by('unknown')
             ],
-            [
-              'Repeats kept from happening',
-              ({ tool }) => sum(tool?.duplicates).toLocaleString('en'),
-              true,
-              by('repeats')
-            ]
+            ['Repeats kept from happening', ({ tool }) => <Figure of={sum(tool?.duplicates)} />, true, by('repeats')]
           ]}
         />
       )}
