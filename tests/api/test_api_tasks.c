@@ -100,6 +100,23 @@ TEST(a_task_is_there_for_its_own_token_only_and_its_id_cannot_be_guessed)
     api_host_tell(&owned, SIGUSR1);
 }
 
+TEST(a_method_of_tasks_that_there_is_not_is_unknown_whatever_its_headers_say)
+{
+    static const char *const methods[] = {"tasks/list", "tasks/result"};
+
+    for (size_t i = 0; i < COUNT_OF(methods); i++) {
+        char head[200], body[300];
+
+        (void)snprintf(head, sizeof(head),
+                       "Authorization: Bearer an-agent\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: %s\r\n",
+                       methods[i]);
+        (void)snprintf(body, sizeof(body),
+                       "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"%s\",\"params\":{\"_meta\":{" LATER_META "}}}",
+                       methods[i]);
+        expect(raw_ask(owned.port, "POST", "/mcp", head, body, &answer), 404, "\"code\":-32601");
+    }
+}
+
 TEST(a_task_whose_result_is_not_kept_any_more_has_expired)
 {
     char task[80];

@@ -94,5 +94,8 @@ const char *rpc_name_in_header(struct slice method)
     if (slice_is(method, "tools/call") || slice_is(method, "prompts/get")) {
         return "name";
     }
-    return slice_is(method, "resources/read") ? "uri" : slice_starts_with(method, "tasks/") ? "taskId" : NULL;
+    if (slice_is(method, "tasks/get") || slice_is(method, "tasks/cancel") || slice_is(method, "tasks/update")) {
+        return "taskId"; /* a method tasks/… that is none of these is unknown, whatever its headers */
+    }
+    return slice_is(method, "resources/read") ? "uri" : NULL;
 }
