@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/mcp/fixtures.h"
 #include "api/server.h"
 #include "base/log.h"
 #include "base/metric.h"
@@ -635,6 +636,8 @@ static void take_api(struct service *service, struct start *start)
         .mcp_emission_keys = settings_text(settings, "mcp-emission-keys"),
         .mcp_origins = settings_text(settings, "mcp-origins"),
         .mcp_session_run = settings_switch(settings, "mcp-session-run"),
+        .mcp_wait_ms = mcp_fixtures.wait_ms,
+        .mcp_progress_ms = mcp_fixtures.progress_ms,
         .version = SAGAD_VERSION};
 }
 

@@ -17,7 +17,7 @@ void mcp_result_begin(struct mcp_result *result, const struct mcp_exchange *exch
     json_write_raw(&result->w, "id", exchange->message.id);
     json_object_begin(&result->w, "result");
     if (exchange->message.era == ERA_STATELESS) {
-        json_write_text(&result->w, "resultType", exchange->is_task ? "task" : "complete");
+        json_write_text(&result->w, "resultType", exchange->result_type ? exchange->result_type : "complete");
     }
 }
 

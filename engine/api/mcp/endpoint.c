@@ -2,6 +2,7 @@
  * POST /mcp: sagad as a server of the Model Context Protocol. One message comes, one answer leaves; nothing is kept
  * between two requests. What a method does is in files of its own.
  */
+#include "api/mcp/fixtures.h"
 #include "api/mcp/mcp.h"
 
 #include <string.h>
@@ -76,6 +77,9 @@ static void perform(struct mcp_exchange *exchange)
 {
     const struct method *method = method_find(&exchange->message);
 
+    if (mcp_fixtures.answer && mcp_fixtures.answer(exchange)) {
+        return;
+    }
     if (!method) {
         mcp_fail(exchange, exchange->message.era == ERA_STATELESS ? 404 : 200, RPC_METHOD_NOT_FOUND,
                  "this method is not known here");

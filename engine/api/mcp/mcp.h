@@ -23,10 +23,10 @@ struct mcp_exchange { /* api_request->state */
     struct api_request *request;
     struct rpc_message message;
     struct mcp_stream stream;
-    struct slice set;    /* the set of tools, by the path; SLICE_NONE: all */
-    bool passes_content; /* the result may be content of the protocol as it is */
-    bool is_task;        /* the answer is a task */
-    void *state;         /* the state of the method */
+    struct slice set;        /* the set of tools, by the path; SLICE_NONE: all */
+    bool passes_content;     /* the result may be content of the protocol as it is */
+    const char *result_type; /* "resultType" of the answer; NULL: "complete" */
+    void *state;             /* the state of the method */
 };
 
 struct mcp_result { /* a result while it is written */

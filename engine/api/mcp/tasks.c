@@ -104,7 +104,7 @@ void mcp_answer_task(struct mcp_exchange *exchange, struct slice operation)
 {
     struct mcp_result result;
 
-    exchange->is_task = true;
+    exchange->result_type = "task";
     mcp_result_begin(&result, exchange, 0);
     write_task(&result.w, exchange->request, operation, "working", "under way");
     mcp_meta_begin(&result);
